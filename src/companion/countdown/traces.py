@@ -52,6 +52,10 @@ class Trace:
         return f"{worked}<answer> {render(self.expression)} </answer>"
 
 
+AtHand = tuple[tuple[Fraction, Expression], ...]
+"""The values that a line may take, each with the expression that made it."""
+
+
 class Flaw(StrEnum):
     """The first thing that is wrong with a trace."""
 
@@ -85,12 +89,15 @@ def valid_traces(problem: Problem, intermediates: Intermediates = "rational") ->
     A solution gives one trace for each way to write its sums and products (``3 + 4``, ``4 + 3``)
     and for each order of its lines in which every operand is at hand.
     """
-    found: dict[Trace, None] = {}
+    return tuple(dict.fromkeys(each_trace(problem, intermediates)))
+
+
+def each_trace(problem: Problem, intermediates: Intermediates = "rational") -> Iterator[Trace]:
+    """The valid traces one by one, as they are found; one may come twice."""
     for expression in solve(problem, intermediates):
         for written in orientations(expression):
             for lines in line_orders(written):
-                found[Trace(lines, written)] = None
-    return tuple(found)
+                yield Trace(lines, written)
 
 
 def orientations(expression: Expression) -> Iterator[Expression]:
@@ -147,7 +154,7 @@ def verify_trace(
     matches several values at hand (a given 7 and a computed 7), every reading is followed.
     """
     *lines, answer = text.split(" , ")
-    readings = [tuple(sorted((Fraction(n), Number(n)) for n in problem.numbers))]
+    readings: list[AtHand] = [tuple((Fraction(n), Number(n)) for n in problem.numbers)]
     written: list[Line] = []
     for position, words in enumerate(lines, start=1):
         line = _read_line(words)
@@ -175,9 +182,6 @@ def verify_trace(
     return TraceVerdict(False, Flaw.ANSWER_IS_NOT_THE_LINES, end)
 
 
-AtHand = tuple[tuple[Fraction, Expression], ...]
-
-
 def _after(line: Line, readings: list[AtHand]) -> list[AtHand]:
     """The values at hand after a line, in every reading of which ones it took."""
     found: dict[AtHand, None] = {}
@@ -190,8 +194,7 @@ def _after(line: Line, readings: list[AtHand]) -> list[AtHand]:
                     continue
                 kept = [item for k, item in enumerate(at_hand) if k not in (i, j)]
                 made = Operation(line.operator, left_expression, right_expression)
-                key = sorted([*kept, (line.result, made)], key=repr)
-                found[tuple(key)] = None
+                found[(*kept, (line.result, made))] = None
     return list(found)
 
 
