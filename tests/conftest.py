@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,3 +19,51 @@ def shown() -> Callable[..., list[dict[str, Any]]]:
         return [output.data for output in captured.outputs]
 
     return call
+
+
+@pytest.fixture(scope="session")
+def small_chapter() -> Any:
+    """A chapter that runs in seconds; its notebook is made by ``small_project``."""
+    from companion.chapters import Chapter
+    from companion.parameters import ChapterParameters
+
+    return Chapter("small", 1, "A small chapter", ChapterParameters)
+
+
+@pytest.fixture(scope="session")
+def small_project(small_chapter: Any) -> Callable[..., Path]:
+    """Make a project with one short chapter, whose last code cells are the ones given."""
+    import nbformat
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+    from companion.chapters import KERNEL
+    from companion.parameters import parameters_cell
+
+    check = (
+        "from companion.parameters import ChapterParameters\n\n"
+        "parameters = ChapterParameters.from_notebook(globals())"
+    )
+    config = (
+        "title: A small book\n"
+        "only_build_toc_files: true\n"
+        'execute: {execute_notebooks: "off"}\n'
+        "sphinx: {config: {nb_output_stderr: remove, suppress_warnings: "
+        "[mystnb.unknown_mime_type]}}\n"
+    )
+    contents = "format: jb-book\nroot: book/welcome\nchapters:\n- file: book/chapters/01-small\n"
+
+    def make(folder: Path, *cells: str, welcome: str = "") -> Path:
+        defaults = new_code_cell(parameters_cell(small_chapter.parameters))
+        defaults.metadata.tags = ["parameters"]
+        heading = new_markdown_cell(f"# {small_chapter.title}")
+        code = [new_code_cell(cell) for cell in (check, *cells)]
+        notebook = new_notebook(cells=[heading, defaults, *code], metadata={"kernelspec": KERNEL})
+        for name in ("notebooks", "book"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, small_chapter.notebook(folder))
+        (folder / "_config.yml").write_text(config, encoding="utf-8")
+        (folder / "_toc.yml").write_text(contents, encoding="utf-8")
+        (folder / "book/welcome.md").write_text(f"# Welcome\n\n{welcome}\n", encoding="utf-8")
+        return folder
+
+    return make
