@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import nbformat
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING
 
 from companion import profiles
 from companion.parameters import (
@@ -18,7 +16,11 @@ from companion.parameters import (
     parameters_cell,
 )
 
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+CELL_SECONDS = 3600  # a chapter of the lab needs a minute; one on a GPU far longer
 EXECUTED = Path("book", "chapters")  # executed copies, which the book renders; never committed
 
 
@@ -106,12 +108,14 @@ def resolve(chapter: Chapter, profile: str, overrides: Mapping[str, object]) -> 
     return chapter.parameters.checked({**mine, **overrides})
 
 
-def read_notebook(path: Path) -> NotebookNode:
+def read_notebook(path: Path) -> "NotebookNode":
     """A notebook, upgraded to the current minor version of the format.
 
     Raises:
         ChapterError: when the file is missing, damaged, or no notebook.
     """
+    import nbformat  # not needed to refuse a mistake on the command line
+
     try:
         text = path.read_text(encoding="utf-8")
         notebook: NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
@@ -123,23 +127,23 @@ def read_notebook(path: Path) -> NotebookNode:
     return notebook
 
 
-def tags(cell: NotebookNode) -> list[str]:
+def tags(cell: "NotebookNode") -> list[str]:
     """The tags of a cell."""
     return list(cell.metadata.get("tags", []))
 
 
-def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+def code_cells(notebook: "NotebookNode") -> "list[NotebookNode]":
     """The code cells of a notebook, in order."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def digest(notebook: NotebookNode) -> str:
+def digest(notebook: "NotebookNode") -> str:
     """sha256 of what a notebook says: kinds, sources and tags of its cells, not its outputs."""
     said = [[cell.cell_type, cell.source, sorted(tags(cell))] for cell in notebook.cells]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
-def faults(notebook: NotebookNode, chapter: Chapter) -> list[str]:
+def faults(notebook: "NotebookNode", chapter: Chapter) -> list[str]:
     """What is wrong with a source notebook, one sentence each; empty for a good one.
 
     It begins with the chapter's title. One cell is tagged ``parameters`` and says word for word

@@ -19,6 +19,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from companion import freshness
 from companion.chapters import (
+    CELL_SECONDS,
     KERNEL,
     Chapter,
     ChapterError,
@@ -35,7 +36,6 @@ from companion.parameters import (
 )
 
 CHAPTERS_AT_ONCE = 2  # one thread each
-CELL_SECONDS = 3600  # a chapter of the lab needs a minute; one on a GPU far longer
 THREAD_LIMITS = (  # two threads of one small model mostly wait for each other
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",

@@ -8,12 +8,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING
 
 from companion import profiles
 from companion.chapters import Chapter, ChapterError, code_cells, digest, read_notebook, resolve
 from companion.parameters import ChapterParameters, ParameterError
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 LIBRARY = Path(__file__).parent
 CAUSES = {
@@ -23,7 +25,7 @@ CAUSES = {
 }
 
 
-def dependencies(source: NotebookNode) -> dict[str, str]:
+def dependencies(source: "NotebookNode") -> dict[str, str]:
     """sha256 of the library's code, of the data that it ships, and of a source notebook."""
     return {
         "library": _digest_of(LIBRARY.rglob("*.py")),
@@ -42,7 +44,7 @@ def record(
     profile: str,
     overrides: Mapping[str, object],
     parameters: ChapterParameters,
-    source: NotebookNode,
+    source: "NotebookNode",
 ) -> dict[str, object]:
     """What a run depends on, taken before it starts.
 
@@ -60,7 +62,7 @@ def record(
     }
 
 
-def outputs_digest(executed: NotebookNode) -> str:
+def outputs_digest(executed: "NotebookNode") -> str:
     """sha256 of the sources and outputs of the code cells."""
     shown = [[cell.source, cell.outputs] for cell in code_cells(executed)]
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
@@ -107,7 +109,7 @@ def last_seconds(chapter: Chapter, project: Path, profile: str) -> float | None:
     return None
 
 
-def _changes(kept: NotebookNode, executed: NotebookNode, source: NotebookNode) -> list[str]:
+def _changes(kept: "NotebookNode", executed: "NotebookNode", source: "NotebookNode") -> list[str]:
     now = dependencies(source)
     changed = [
         f"{words} changed since it was executed"
@@ -119,7 +121,7 @@ def _changes(kept: NotebookNode, executed: NotebookNode, source: NotebookNode) -
     return changed
 
 
-def _other_parameters(kept: NotebookNode, chapter: Chapter, profile: str | None) -> list[str]:
+def _other_parameters(kept: "NotebookNode", chapter: Chapter, profile: str | None) -> list[str]:
     if not {"parameters", "profile", "overrides"} <= kept.keys():
         return ["its executed copy does not say its parameters"]
     try:
@@ -134,7 +136,7 @@ def _other_parameters(kept: NotebookNode, chapter: Chapter, profile: str | None)
     return []
 
 
-def _has_failed(executed: NotebookNode) -> bool:
+def _has_failed(executed: "NotebookNode") -> bool:
     return bool(executed.metadata.get("papermill", {}).get("exception")) or any(
         output.output_type == "error" for cell in code_cells(executed) for output in cell.outputs
     )
