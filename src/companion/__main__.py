@@ -1,0 +1,5 @@
+"""``python -m companion`` does what ``companion`` does."""
+
+from companion.cli import app
+
+app()
