@@ -23,6 +23,8 @@ class Interval:
     [
         (0.3231, "0.323"),
         (0.0, "0"),
+        (0.0432, "0.043"),
+        (0.01, "0.010"),
         (22, "22"),
         (22.0, "22.0"),
         (2048, "2,048"),
@@ -50,7 +52,7 @@ def test_numbers(value: float, text: str) -> None:
         (0.997, "99.7%"),
         (0.0, "0%"),
         (1.0, "100%"),
-        (0.00034, "0.0340%"),
+        (0.00034, "0.034%"),
         (-0.67, "−67%"),
     ],
 )
@@ -68,8 +70,9 @@ def test_changes_and_nouns() -> None:
 
 
 @given(st.floats(1e-4, 1e9))
-def test_a_written_number_is_within_half_a_unit_of_its_third_digit(value: float) -> None:
-    assert float(number(value).replace(",", "")) == pytest.approx(value, rel=5.1e-3)
+def test_a_written_number_is_close_to_the_number(value: float) -> None:
+    written = float(number(value).replace(",", ""))
+    assert written == pytest.approx(value, rel=5.1e-3, abs=5.1e-4 if value >= 0.00995 else 0)
 
 
 def test_fills_values_with_intervals_and_units() -> None:
@@ -85,8 +88,8 @@ def test_fills_values_with_intervals_and_units() -> None:
     )
 
 
-def test_doubled_braces_are_for_roles_and_mathematics() -> None:
-    assert prose("{{cite}}`zhou2026` and $x^{{2}}$") == "{cite}`zhou2026` and $x^{2}$"
+def test_doubled_braces_are_for_mathematics() -> None:
+    assert prose("$p^{{k}}$ is {x}", x=0.5) == "$p^{k}$ is 0.500"
 
 
 @pytest.mark.parametrize(

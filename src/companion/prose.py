@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SIGNIFICANT_DIGITS = 3
+SMALLEST_WITH_THREE_DECIMALS = 0.01  # 0.0432 is written 0.043, beside 0.323
 SMALLEST_DECIMAL = 1e-4  # smaller numbers are written as a power of ten
 
 
@@ -36,10 +37,10 @@ class Estimate(Protocol):
 
 
 def number(value: float) -> str:
-    """Three significant digits, more only before the decimal point; a real minus sign.
+    """Three digits that matter, as in the paper, and a real minus sign.
 
-    ``0.3231 -> 0.323``, ``2048 -> 2,048``, ``19941.0 -> 19,941``, ``-0.144 -> −0.144``,
-    ``0.0000123 -> 1.23 × 10⁻⁵``.
+    ``0.3231 -> 0.323``, ``0.0432 -> 0.043``, ``2048 -> 2,048``, ``19941.0 -> 19,941``,
+    ``-0.144 -> −0.144``, ``0.0000123 -> 1.23 × 10⁻⁵``.
 
     Raises:
         ValueError: when the value is not finite: an undefined measure has no place in a sentence.
@@ -56,6 +57,8 @@ def number(value: float) -> str:
     # Rounding first decides the magnitude: 9.996 has three digits as 10.0, not as 10.00.
     rounded = float(f"{value:.{SIGNIFICANT_DIGITS}g}")
     decimals = max(0, SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(rounded))))
+    if abs(rounded) >= SMALLEST_WITH_THREE_DECIMALS:
+        decimals = min(decimals, SIGNIFICANT_DIGITS)
     return _minus(f"{value:,.{decimals}f}")
 
 
@@ -95,7 +98,10 @@ UNITS: dict[str, Callable[[float], str]] = {
 
 
 def escape(text: str) -> str:
-    """Text that Markdown and HTML show as it is: every ASCII punctuation mark as an entity."""
+    """Text that Markdown and HTML show as it is: every ASCII punctuation mark as an entity.
+
+    JupyterLab alone still sets what stands between two dollar signs as mathematics.
+    """
     one_line = " ".join(text.split())
     return re.sub(r"[!-/:-@\[-`{-~]", lambda mark: f"&#{ord(mark[0])};", one_line)
 
@@ -105,7 +111,8 @@ def prose(template: str, **values: float | str | Estimate) -> str:
 
     A number is rounded sensibly; a value with an interval is written ``0.43 (0.40 to 0.47)``;
     a string is escaped. Units: ``percent``, ``change``, ``nats``, ``times``, ``seconds``.
-    Braces of a MyST role or of mathematics are doubled, as in :meth:`str.format`.
+    Braces of mathematics are doubled, as in :meth:`str.format`. Leave MyST roles to the Markdown
+    cells: JupyterLab would show them as they are written.
 
     Raises:
         ValueError: for a name without a value, a value that the template does not use, an

@@ -77,7 +77,7 @@ def test_the_table_shows_values_intervals_n_and_verdict(checked: list[Checked]) 
     assert "0.467 → 0.268" in late
     assert "135 problems × 320" in late
     assert "0.980 [0.970, 0.990] → 0.430 [0.380, 0.480]" in late
-    assert "paired difference [−0.600, −0.500]" in late
+    assert "The difference [−0.600, −0.500]" in late
     assert "100 problems × 320" in late
     assert "◐ same direction" in late
     assert "never “reproduced”" in html
@@ -100,8 +100,12 @@ def test_an_early_value_stands_in_the_row_that_compares_with_it(checked: list[Ch
 
 def test_text_is_escaped(checked: list[Checked]) -> None:
     claim = dataclasses.replace(checked[0].claim, quantity="<script>alert(1)</script>", n="a & b")
-    html = as_html([dataclasses.replace(checked[0], claim=claim, reason="x < y")])
+    measured = Measured(0.5, 0.4, 0.6, "<b>ten</b>")
+    html = as_html(
+        [dataclasses.replace(checked[0], claim=claim, measured=measured, reason="x < y")]
+    )
     assert "<script>" not in html
+    assert "<b>" not in html
     assert "&lt;script&gt;" in html
     assert "a &amp; b" in html
     assert "x &lt; y" in html
@@ -166,10 +170,10 @@ def test_the_scoreboard_counts_the_verdicts_and_holds_every_table(
         "● reproduced",
         "◐ same direction",
         "○ not reproduced",
-        "– not measured in this profile",
+        "– not measured",
     ]
     # 22 rows, of which 7 early values stand in the row that compares with them.
-    assert trade_off == "| Trade-off | 0 | 1 | 1 | 13 |"
+    assert trade_off == "| The trade-off | 0 | 1 | 1 | 13 |"
     assert "Checked in [01-trade-off](chapters/01-trade-off.ipynb)." in text
     assert "## Localization" in text
     assert row_of(text, "localization.ppo.entrance")

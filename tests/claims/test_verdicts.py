@@ -63,7 +63,7 @@ def test_an_interval_of_the_difference_that_includes_zero_is_no_clear_difference
     own, other = Measured(0.45, 0.30, 0.60, 20), Measured(0.60, 0.55, 0.65, 20)
     verdict, reason = late(FALLS, own, other)
     assert verdict is Verdict.NOT_REPRODUCED
-    assert reason == "No clear difference: its interval [−0.350, 0.0500] includes zero."
+    assert reason == "No clear difference: its interval [−0.350, 0.050] includes zero."
 
 
 def test_the_paired_interval_decides_where_it_is_given() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from companion.claims.table import Claim, Relation, load_claims, unknown
 from companion.claims.verdicts import Checked, Measured, Verdict, check, difference
-from companion.prose import change, number, plural
+from companion.prose import number, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +31,8 @@ SYMBOLS = {
     Verdict.NOT_MEASURED: "–",
 }
 HEADINGS = ("Claim", "The paper", "This run", "Verdict")
+TITLES = {"trade-off": "The trade-off", "sft-contrast": "SFT contrast"}
+ALIGNED = 'style="text-align: left; vertical-align: top"'  # JupyterLab sets tables to the right
 GAIN_OR_LOSS = {Relation.RISES, Relation.FALLS}
 
 
@@ -61,7 +63,7 @@ def as_html(checked: Iterable[Checked]) -> str:
     """
     checked = list(checked)
     body = "".join(_html_row(row) for row in _with_a_row_of_their_own(checked))
-    head = "".join(f'<th scope="col">{heading}</th>' for heading in HEADINGS)
+    head = "".join(f'<th scope="col" {ALIGNED}>{heading}</th>' for heading in HEADINGS)
     in_lab = any(row.measured is not None and not row.paper_scale for row in checked)
     note = f'<p class="claims-note">{escape(LAB_NOTE)}</p>' if in_lab else ""
     return (
@@ -108,8 +110,11 @@ def write_scoreboard(path: Path, checked: Iterable[Checked]) -> None:
         chapters.setdefault(row.claim.chapter, []).append(row)
     sections = [_summary(chapters)]
     for chapter, rows in chapters.items():
-        table = f"```{{raw}} html\n{as_html(rows)}\n```"
-        sections.append(f"## {_title(chapter)}\n\n{_source(rows)}\n\n{table}")
+        table = as_html(rows)
+        if all(row.measured is None for row in rows):
+            table = f"<details><summary>The paper's values</summary>{table}</details>"
+        raw = f"```{{raw}} html\n{table}\n```"
+        sections.append(f"## {_title(chapter)}\n\n{_source(rows)}\n\n{raw}")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
 
@@ -155,30 +160,32 @@ def _record(row: Checked) -> dict[str, Any]:
 def _html_row(row: Checked) -> str:
     claim = row.claim
     state = row.verdict.name.lower().replace("_", "-")
-    direction = f"<br>{escape(claim.direction)}" if claim.direction else ""
+    setting = "; ".join(filter(None, (claim.setting, claim.direction)))
+    reason = f"<br>{escape(row.reason)}" if row.measured is not None else ""
     cells = (
-        f"<strong>{escape(claim.quantity)}</strong><br>{escape(claim.setting)}{direction}"
-        f"<br><code>{escape(claim.id)}</code>",
+        f"<strong>{escape(claim.quantity)}</strong><br>{escape(setting)}"
+        f'<br><code class="claims-id">{escape(claim.id)}</code>',
         _paper_cell(row),
         _run_cell(row),
-        f'<span class="claims-verdict claims-{state}">{SYMBOLS[row.verdict]} '
-        f"{escape(row.verdict)}</span><br>{escape(row.reason)}",
+        f'<span class="claims-verdict">{SYMBOLS[row.verdict]} {escape(row.verdict)}</span>{reason}',
     )
     pairs = zip(HEADINGS, cells, strict=True)
-    columns = "".join(f'<td data-label="{heading}">{cell}</td>' for heading, cell in pairs)
-    return f'<tr id="claim-{escape(claim.id)}">{columns}</tr>'
+    columns = "".join(
+        f'<td data-label="{heading}" {ALIGNED}>{cell}</td>' for heading, cell in pairs
+    )
+    return f'<tr id="claim-{escape(claim.id)}" class="claims-{state}">{columns}</tr>'
 
 
 def _paper_cell(row: Checked) -> str:
     claim = row.claim
     if claim.value is None:
         return "in words only"
-    value = escape(claim.written)
+    value = _minus(claim.written)
     if claim.interval is not None:
         low, high = (number(end) for end in claim.interval)
         value += f" [{low}, {high}]"
     if row.compared is not None and row.compared.value is not None:
-        value = _beside(claim, escape(row.compared.written), value)
+        value = _beside(claim, _minus(row.compared.written), value)
     n = f'<br><span class="claims-n">{escape(_times(claim.n))}</span>' if claim.n else ""
     return value + n
 
@@ -190,9 +197,6 @@ def _run_cell(row: Checked) -> str:
     value = _estimate(own)
     if other is not None:
         value = _beside(row.claim, _estimate(other), value)
-    if row.claim.compared_with is not None and own.difference is not None:
-        low, high = (change(float(end)) for end in own.difference)
-        value += f"<br>paired difference [{low}, {high}]"
     n = plural(own.n, "problem") if isinstance(own.n, int) else _times(own.n)
     return f'{value}<br><span class="claims-n">{escape(n)}</span>'
 
@@ -203,6 +207,10 @@ def _beside(claim: Claim, other: str, own: str) -> str:
 
 def _estimate(measured: Measured) -> str:
     return f"{number(measured.value)} [{number(measured.low)}, {number(measured.high)}]"
+
+
+def _minus(written: str) -> str:
+    return escape(written.replace("-", "−"))
 
 
 def _times(n: str) -> str:
@@ -268,7 +276,9 @@ def _measured(payload: Mapping[str, Any] | None) -> Measured | None:
 
 
 def _summary(chapters: Mapping[str, Sequence[Checked]]) -> str:
-    heads = " | ".join(f"{SYMBOLS[verdict]} {verdict}" for verdict in Verdict)
+    heads = " | ".join(
+        f"{SYMBOLS[verdict]} {verdict.removesuffix(' in this profile')}" for verdict in Verdict
+    )
     lines = [f"| Chapter | {heads} |", "|:--|" + "--:|" * len(Verdict)]
     for chapter, rows in chapters.items():
         counted = [row.verdict for row in _with_a_row_of_their_own(rows)]
@@ -280,10 +290,10 @@ def _summary(chapters: Mapping[str, Sequence[Checked]]) -> str:
 def _source(rows: Sequence[Checked]) -> str:
     notebooks = sorted({row.notebook for row in rows if row.notebook})
     if not notebooks:
-        return "No chapter of this book measures these claims yet, or it was not run for this copy."
+        return "No chapter of this copy of the book measures these claims."
     links = ", ".join(f"[{name.removesuffix('.ipynb')}](chapters/{name})" for name in notebooks)
     return f"Checked in {links}."
 
 
 def _title(chapter: str) -> str:
-    return chapter.replace("-", " ").capitalize() if chapter != "trade-off" else "Trade-off"
+    return TITLES.get(chapter) or chapter.replace("-", " ").capitalize()
