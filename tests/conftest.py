@@ -3,20 +3,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.utils.capture import RichOutput
 
 
 @pytest.fixture
-def shown() -> Callable[..., list[dict[str, Any]]]:
-    """Call a function as a notebook cell would; returns the MIME bundles that it displayed."""
+def shown() -> Callable[..., list[RichOutput]]:
+    """Call a function as a notebook cell would; returns what it displayed."""
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
     InteractiveShell.instance()
 
-    def call(function: Callable[..., object], *args: Any, **kwargs: Any) -> list[dict[str, Any]]:
+    def call(function: Callable[..., object], *args: Any, **kwargs: Any) -> list[RichOutput]:
         with capture_output() as captured:
             function(*args, **kwargs)
-        return [output.data for output in captured.outputs]
+        return list(captured.outputs)
 
     return call
 

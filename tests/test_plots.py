@@ -2,12 +2,12 @@ import base64
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
+from IPython.utils.capture import RichOutput
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -77,13 +77,13 @@ def test_a_heavy_figure_leaves_as_a_sharp_picture_of_less_than_150_kb() -> None:
 
 
 def test_show_leaves_html_with_the_description_and_closes_the_figure(
-    shown: Callable[..., list[dict[str, Any]]],
+    shown: Callable[..., list[RichOutput]],
 ) -> None:
     open_figure, axes = plt.subplots()
     axes.plot([0, 1])
-    (bundle,) = shown(plots.show, open_figure, "A line rises.")
-    assert 'alt="A line rises."' in bundle["text/html"]
-    assert bundle["text/plain"] == "[Figure: A line rises.]"
+    (output,) = shown(plots.show, open_figure, "A line rises.")
+    assert 'alt="A line rises."' in output.data["text/html"]
+    assert output.data["text/plain"] == "[Figure: A line rises.]"
     assert not plt.fignum_exists(open_figure.number)
 
 

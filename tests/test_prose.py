@@ -1,11 +1,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from IPython.utils.capture import RichOutput
 from markdown_it import MarkdownIt
 
 from companion.prose import change, escape, number, percent, plural, prose, say
@@ -136,6 +136,6 @@ def test_markdown_in_a_value_is_inert(text: str) -> None:
     assert not set(prose("{x}", x=text)) & set("<>[]`$*{}\\_")
 
 
-def test_say_shows_markdown(shown: Callable[..., list[dict[str, Any]]]) -> None:
-    (bundle,) = shown(say, "Late: {late}.", late=0.43)
-    assert bundle["text/markdown"] == "Late: 0.430."
+def test_say_shows_markdown(shown: Callable[..., list[RichOutput]]) -> None:
+    (output,) = shown(say, "Late: {late}.", late=0.43)
+    assert output.data["text/markdown"] == "Late: 0.430."

@@ -2,10 +2,10 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
+from IPython.utils.capture import RichOutput
 
 from companion.claims import (
     MIME_TYPE,
@@ -21,7 +21,7 @@ from companion.claims import (
     write_scoreboard,
 )
 
-Shown = Callable[..., list[dict[str, Any]]]
+Shown = Callable[..., list[RichOutput]]
 
 MEASURED = {
     "tradeoff.grpo.coverage.early": Measured(0.98, 0.97, 0.99, 100),
@@ -43,9 +43,12 @@ def notebook(tmp_path: Path, checked: list[Checked], shown: Shown) -> Path:
     return executed(tmp_path / "01-trade-off.ipynb", shown(show, checked))
 
 
-def executed(path: Path, bundles: list[dict[str, Any]]) -> Path:
+def executed(path: Path, displayed: list[RichOutput]) -> Path:
     """A notebook with these outputs in its only code cell."""
-    outputs = [{"output_type": "display_data", "data": bundle} for bundle in bundles]
+    outputs = [
+        {"output_type": "display_data", "data": output.data, "metadata": output.metadata}
+        for output in displayed
+    ]
     cells = [{"cell_type": "markdown", "source": "# Title"}, {"outputs": outputs}]
     path.write_text(json.dumps({"cells": cells, "nbformat": 4}), encoding="utf-8")
     return path
@@ -153,7 +156,7 @@ def test_something_else_than_a_notebook_is_refused(tmp_path: Path, text: str) ->
 )
 def test_damaged_claims_are_refused(notebook: Path, field: str, value: object) -> None:
     content = json.loads(notebook.read_text(encoding="utf-8"))
-    content["cells"][1]["outputs"][0]["data"][MIME_TYPE]["rows"][0][field] = value
+    content["cells"][1]["outputs"][0]["metadata"][MIME_TYPE]["rows"][0][field] = value
     notebook.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(ValueError, match=r"the claims in 01-trade-off\.ipynb are damaged"):
         collect([notebook])

@@ -1,7 +1,9 @@
 """The table of claims below a chapter, and the scoreboard that collects all of them.
 
 A chapter's table is an output of its executed notebook: HTML for the reader, and the same rows as
-JSON (:data:`MIME_TYPE`) for the scoreboard. The book thus reports what its chapters said.
+JSON for the scoreboard, which thus reports what the chapters said. The JSON is metadata of the
+output under :data:`MIME_TYPE`; as one more representation beside the HTML it would be an unknown
+type to the book's build, which warns of those for good reason.
 """
 
 import json
@@ -50,9 +52,9 @@ def show(checked: Sequence[Checked]) -> None:
     bundle = {
         "text/html": as_html(checked),
         "text/plain": _as_text(checked),
-        MIME_TYPE: {"rows": [_payload(row) for row in checked]},
     }
-    display(bundle, raw=True)  # type: ignore[no-untyped-call]
+    rows = {MIME_TYPE: {"rows": [_payload(row) for row in checked]}}
+    display(bundle, raw=True, metadata=rows)  # type: ignore[no-untyped-call]
 
 
 def as_html(checked: Iterable[Checked]) -> str:
@@ -236,7 +238,7 @@ def _payloads(notebook: Path) -> list[dict[str, Any]]:
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         outputs = [output for cell in cells for output in cell.get("outputs", ())]
-        tables = [output.get("data", {}).get(MIME_TYPE) for output in outputs]
+        tables = [output.get("metadata", {}).get(MIME_TYPE) for output in outputs]
         return [row for table in tables if table is not None for row in table["rows"]]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(
