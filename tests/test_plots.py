@@ -146,3 +146,15 @@ def test_styles_differ_without_colour_and_stand_out_from_the_ground() -> None:
     assert len({style.line for style in plots.STYLES}) == len(plots.STYLES)
     for style in styles:  # WCAG 2.1 asks for 3:1 for graphics
         assert 1.05 / (luminance(style.colour) + 0.05) >= 3
+
+
+def test_an_exact_curve_is_a_line_and_an_estimate_a_point_with_its_interval() -> None:
+    _, (axes,) = plots.panels(("",), x_label="samples", y_label="pass@k")
+    plots.draw_curve(axes, [1, 320], [0.1, 0.9], label="exact", style=plots.REWARDED)
+    plots.draw_estimates(
+        axes, [320], [0.9], label="sampled", style=plots.REWARDED, low=[0.8], high=[0.95]
+    )
+    exact, sampled = (container.lines[0] for container in axes.containers)
+    assert (exact.get_linestyle(), exact.get_marker()) == ("-", "none")
+    assert (sampled.get_linestyle(), sampled.get_marker()) == ("None", "o")
+    assert [len(container.lines[2]) for container in axes.containers] == [0, 1]
