@@ -48,8 +48,7 @@ def small_project(small_chapter: Any) -> Callable[..., Path]:
         "title: A small book\n"
         "only_build_toc_files: true\n"
         'execute: {execute_notebooks: "off"}\n'
-        "sphinx: {config: {nb_output_stderr: remove, suppress_warnings: "
-        "[mystnb.unknown_mime_type]}}\n"
+        "sphinx: {config: {nb_output_stderr: remove}}\n"
     )
     contents = "format: jb-book\nroot: book/welcome\nchapters:\n- file: book/chapters/01-small\n"
 

@@ -114,7 +114,7 @@ def test_a_killed_kernel_names_what_to_lower(
 def test_a_slow_cell_names_what_to_lower(
     tmp_path: Path, small_project: Make, small_chapter: Chapter
 ) -> None:
-    project = small_project(tmp_path, "import time\ntime.sleep(60)", "1 + 1")
+    project = small_project(tmp_path, "import time\ntime.sleep(20)", "1 + 1")
     said = run_faulty(project, small_chapter, cell_seconds=1)
     assert "cell [4] took longer than 1 s: lower samples (now 5)" in said
 
