@@ -1,13 +1,15 @@
 """The doctor reports what is wrong, and not only what is there."""
 
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from companion import doctor
+from companion import doctor, lineages
 from companion.cli import app
+from companion.doctor import Finding
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,6 +36,46 @@ def test_a_package_outside_its_range_is_a_fault(monkeypatch: pytest.MonkeyPatch)
     assert numpy.found.endswith("needed: <1")
     assert (core.found, core.good) == ("not installed", False)
     assert (optional.found, optional.good) == ("not installed (optional)", True)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A lab with one lineage of two checkpoints, in the place of the shipped one."""
+    records = []
+    for step in (0, 25):
+        weights = tmp_path / str(step) / lineages.WEIGHTS
+        weights.parent.mkdir()
+        weights.write_bytes(bytes([step]))
+        digest = lineages.file_hash(weights)
+        records.append({"step": step, "folder": str(step), "sha256": digest, "measured": {}})
+    lineage = {"description": "", "recipe": {}, "seconds": 60, "checkpoints": records}
+    made = lineages.Manifest.model_validate({"lineages": {"own": lineage}})
+    lineages.write_manifest(tmp_path, made)
+    monkeypatch.setattr(lineages, "LAB", tmp_path)
+    lineages.manifest.cache_clear()
+    yield tmp_path
+    lineages.manifest.cache_clear()
+
+
+def test_intact_checkpoints_are_reported(lab: Path) -> None:
+    wanted = Finding("lineage own", "intact, trained in 60 s, steps 0, 25")
+    assert list(doctor.checkpoints()) == [wanted]
+
+
+def test_a_damaged_and_a_missing_checkpoint_are_faults(lab: Path) -> None:
+    (lab / "0" / lineages.WEIGHTS).write_bytes(b"damaged")
+    (lab / "25" / lineages.WEIGHTS).unlink()
+    [finding] = doctor.checkpoints()
+    assert not finding.good
+    assert "own step 0: model.safetensors is damaged" in finding.found
+    assert "own step 25: model.safetensors is missing" in finding.found
+
+
+def test_a_damaged_manifest_is_a_fault(lab: Path) -> None:
+    (lab / lineages.MANIFEST).write_text("{", encoding="utf-8")
+    [finding] = doctor.checkpoints()
+    assert not finding.good
+    assert "manifest.json is damaged" in finding.found
 
 
 def test_outside_the_project_is_a_fault(tmp_path: Path) -> None:

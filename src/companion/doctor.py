@@ -10,10 +10,9 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from companion import profiles
+from companion import lineages, profiles
 from companion.chapters import CHAPTERS, EXECUTED, ChapterError, find_project
 from companion.freshness import last_seconds
-from companion.parameters import known_lineages
 from companion.runs import RunStoreError, default_root
 
 
@@ -29,7 +28,7 @@ class Finding:
 def examine(start: Path) -> list[Finding]:
     """Every finding, for the project that ``start`` lies in."""
     python = Finding("python", f"{platform.python_version()} on {platform.system()}")
-    return [python, *packages(), device(), *lineages(), *folders(start), *times(start)]
+    return [python, *packages(), device(), *checkpoints(), *folders(start), *times(start)]
 
 
 def packages() -> Iterator[Finding]:
@@ -59,10 +58,23 @@ def device() -> Finding:
     return Finding("device", f"{gpu}, {os.cpu_count()} CPU cores, OMP_NUM_THREADS {threads}")
 
 
-def lineages() -> Iterator[Finding]:
-    """Each lineage with its checkpoints."""
-    for name, steps in sorted(known_lineages().items()):
-        yield Finding(f"lineage {name}", f"steps {', '.join(map(str, sorted(steps)))}")
+def checkpoints() -> Iterator[Finding]:
+    """Each lineage, after comparing every one of its checkpoints with its hash."""
+    try:
+        found = [lineages.load(name) for name in lineages.names()]
+    except lineages.LineageError as error:
+        yield Finding("lineages", str(error), good=False)
+        return
+    for lineage in found:
+        faults = []
+        for checkpoint in lineage.checkpoints:
+            try:
+                checkpoint.verify()
+            except lineages.LineageError as error:
+                faults.append(str(error))
+        steps = ", ".join(map(str, lineage.steps))
+        intact = f"intact, trained in {lineage.record.seconds:.0f} s, steps {steps}"
+        yield Finding(f"lineage {lineage.name}", "; ".join(faults) or intact, good=not faults)
 
 
 def folders(start: Path) -> Iterator[Finding]:

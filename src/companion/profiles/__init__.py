@@ -1,7 +1,7 @@
 """Profiles: named sets of parameters, as the flat YAML files that papermill takes with ``-f``.
 
-``lab`` is the default and says again what the notebooks say; ``smoke`` runs the whole book in
-about a minute and a half. Any other file of the same form can be given by its path.
+``lab`` is the default and says again what the notebooks say; ``smoke`` makes the same pages from
+less, for continuous integration. Any other file of the same form can be given by its path.
 """
 
 from collections.abc import Iterable
