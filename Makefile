@@ -5,7 +5,7 @@
 # make bench    measure the speed-ups that the README reports
 # make clean    remove the book and the executed chapters, keep the environment
 #
-# The first call makes the environment in .venv (some minutes, about 1.7 GB; Linux without a GPU:
+# The first call makes the environment in .venv (some minutes, about 2 GB; Linux without a GPU:
 # PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu saves most of the download).
 # Variables: PROFILE=smoke for a fast book, PYTHON=python3.12 for another interpreter.
 

@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,13 @@ from IPython.utils.capture import RichOutput
 
 
 @pytest.fixture
-def shown() -> Callable[..., list[RichOutput]]:
+def shown(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[RichOutput]]:
     """Call a function as a notebook cell would; returns what it displayed."""
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
+    # IPython puts itself in the place of __main__, which starting a process needs.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     InteractiveShell.instance()
 
     def call(function: Callable[..., object], *args: Any, **kwargs: Any) -> list[RichOutput]:

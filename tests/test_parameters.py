@@ -2,6 +2,7 @@
 
 import atexit
 import math
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -29,8 +30,9 @@ Session = Callable[..., TradeOffParameters]
 
 
 @pytest.fixture
-def session() -> Iterator[Session]:
+def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """Run cells in a real IPython session, as a kernel does; returns the last ``parameters``."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython takes its place
     settings = Config()
     settings.HistoryManager.enabled = False
     shell = InteractiveShell(config=settings)
