@@ -1,0 +1,136 @@
+"""The figures of chapter 1: one function a figure, each with its description in words."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from companion.experiments.trade_off import ALL, TradeOff, rows_by
+from companion.plots import CONTROL, REWARDED, STYLES, Style, add_legend, draw_estimates, draw_line
+from companion.plots import panels as small_multiples
+from companion.prose import number
+
+Described = tuple[Figure, str]
+"""A figure and its description, as :func:`companion.plots.show` takes them."""
+
+LABELS = {"pass@1": "pass@1", "entrance entropy": "entropy (nats)"}
+INTERVAL_SHADE = 0.15
+ASIDE = 0.012  # of the x-axis: how far sampled points stand beside the exact curve
+
+
+def along_training(results: TradeOff, measures: tuple[str, ...], size: str = ALL) -> Described:
+    """The measures along training, the lineage and its control: exact curves, sampled points."""
+    figure, axes = small_multiples(
+        [_title(measure, results) for measure in measures],
+        x_label="training step",
+        y_label="",
+        share_y=False,
+    )
+    for panel, measure in zip(axes, measures, strict=True):
+        panel.set_ylabel(LABELS.get(measure, "share"))
+        _draw_lineages(panel, results, measure, size)
+        panel.set_ylim(bottom=0)
+    add_legend(figure)
+    what = " ".join(_sentence(results, measure, size) for measure in measures)
+    return figure, f"Measures along training, {_size(size)}. {what}"
+
+
+def by_size(results: TradeOff, measure: str) -> Described:
+    """One measure along training, a panel for each size of problem."""
+    sizes = _sizes(results)
+    figure, axes = small_multiples(
+        [_size(size) for size in sizes],
+        x_label="training step",
+        y_label=_title(measure, results),
+    )
+    for panel, size in zip(axes, sizes, strict=True):
+        _draw_lineages(panel, results, measure, size)
+        panel.set_ylim(bottom=0)
+    add_legend(figure)
+    what = " ".join(f"{_size(size)}: {_sentence(results, measure, size)}" for size in sizes)
+    return figure, f"{_title(measure, results)} along training. {what}"
+
+
+def pass_at_k(results: TradeOff) -> Described:
+    """pass@k against k, early, late and the late control, a panel for each size of problem."""
+    p, sizes = results.parameters, _sizes(results)
+    control = int(results.pass_at_k.query("lineage == @p.control")["step"].max())
+    series = (
+        (p.lineage, p.early, f"step {p.early}", STYLES[1]),
+        (p.lineage, p.late, f"step {p.late}", REWARDED),
+        (p.control, control, f"random reward, step {control}", CONTROL),
+    )
+    figure, axes = small_multiples(
+        [_size(size) for size in sizes], x_label="k (samples)", y_label="pass@k"
+    )
+    words = []
+    for panel, size in zip(axes, sizes, strict=True):
+        for name, step, label, style in series:
+            table = results.pass_at_k
+            here = (table["lineage"] == name) & (table["step"] == step) & (table["size"] == size)
+            exact, drawn = (table[here & (table["kind"] == kind)] for kind in ("exact", "sampled"))
+            _draw_exact(panel, exact, "k", label, style)
+            _draw_sampled(panel, drawn.assign(k=drawn["k"] * 1.06), "k", label, style)
+            first, last = exact["value"].iloc[0], exact["value"].iloc[-1]
+            words.append(f"{_size(size)}, {label}: {number(first)} to {number(last)}.")
+        panel.set_xscale("log", base=2)
+        panel.set_ylim(0, 1.02)
+    add_legend(figure)
+    largest = number(int(results.pass_at_k["k"].max()))
+    return figure, f"pass@k from one sample to {largest}. {' '.join(words)}"
+
+
+def _draw_lineages(panel: Axes, results: TradeOff, measure: str, size: str) -> None:
+    p = results.parameters
+    chosen = results.curve.query("measure == @measure and size == @size")
+    for name, label, style in (
+        (p.lineage, "rewarded", REWARDED),
+        (p.control, "random reward", CONTROL),
+    ):
+        rows = chosen[chosen["lineage"] == name].sort_values("step")
+        exact, drawn = (rows[rows["kind"] == kind] for kind in ("exact", "sampled"))
+        _draw_exact(panel, exact, "step", f"{label}, exact", style)
+        aside = ASIDE * (p.late - p.early)
+        beside = drawn.assign(step=drawn["step"] + aside)
+        _draw_sampled(panel, beside, "step", f"{label}, {number(p.samples)} samples", style)
+
+
+def _draw_exact(panel: Axes, rows: pd.DataFrame, x: str, label: str, style: Style) -> None:
+    draw_line(panel, rows[x], rows["value"], label=label, style=style)
+    panel.fill_between(
+        rows[x], rows["low"], rows["high"], color=style.colour, alpha=INTERVAL_SHADE, linewidth=0
+    )
+
+
+def _draw_sampled(panel: Axes, rows: pd.DataFrame, x: str, label: str, style: Style) -> None:
+    hollow = Style(style.colour, style.line, "x")
+    draw_estimates(
+        panel,
+        rows[x],
+        rows["value"],
+        label=label,
+        style=hollow,
+        low=rows["low"],
+        high=rows["high"],
+    )
+
+
+def _sentence(results: TradeOff, measure: str, size: str) -> str:
+    rows = rows_by("lineage", results.changes.query("measure == @measure and size == @size"))
+    mine, control = rows[results.parameters.lineage], rows[results.parameters.control]
+    return (
+        f"{_title(measure, results)} goes from {number(mine['early'])} to {number(mine['late'])} "
+        f"with the reward and to {number(control['late'])} with a random one."
+    )
+
+
+def _title(measure: str, results: TradeOff) -> str:
+    counted = measure.endswith("coverage")
+    return f"{measure} at {number(results.parameters.samples)}" if counted else measure
+
+
+def _sizes(results: TradeOff) -> list[str]:
+    return sorted(set(results.problems["size"]))
+
+
+def _size(size: str) -> str:
+    return "all problems" if size == ALL else f"{size} numbers"
