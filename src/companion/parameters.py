@@ -227,9 +227,9 @@ def refuse_absent(parameters: ChapterParameters, lineages: Mapping[str, Collecti
 
 def known_lineages() -> Mapping[str, Collection[int]]:
     """Training steps of the checkpoints that can be loaded, by lineage."""
-    from companion import lineages
+    from companion.lineages import steps  # reads the manifest, so only when it is asked for
 
-    return lineages.steps()
+    return steps()
 
 
 @dataclass(frozen=True)
