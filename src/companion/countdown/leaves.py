@@ -6,6 +6,7 @@ above and below the line, with signs pulled out: ``a-b+c`` and ``a+c-b`` are one
 2608.29188: only ``+`` and ``*`` commute and associate, so it tells apart every pair above.
 """
 
+from collections.abc import Iterable
 from typing import Literal
 
 from companion.countdown.expressions import Expression, Negation, Number, Operation
@@ -31,14 +32,14 @@ def leaf(expression: Expression, equivalence: Equivalence = "structural") -> str
         raise ValueError(f'equivalence: "structural" or "paper"; got {equivalence!r}')
     sign, name = _structural(expression)
     name = name[1:-1] if name.startswith("(") else name
-    return name if sign > 0 else f"-({name})"
+    return f"-({name})" if sign < 0 else name
 
 
-# A term is (negative?, name): in sorted order what is added comes before what is taken away.
-Term = tuple[bool, str]
+Sign = int  # 1, -1, or 0 for what is its own opposite: in 7 + (3-3)*5 the plus means nothing
+Term = tuple[Sign, str]
 
 
-def _structural(expression: Expression) -> tuple[int, str]:
+def _structural(expression: Expression) -> tuple[Sign, str]:
     """A sign and the name of what it multiplies; the name never starts with a minus."""
     if isinstance(expression, Number):
         return 1, str(expression.value)
@@ -48,12 +49,18 @@ def _structural(expression: Expression) -> tuple[int, str]:
     if isinstance(expression, Negation) and not _is_sum(expression.operand):
         sign, name = _structural(expression.operand)
         return -sign, name
-    terms = sorted(_terms(expression))
-    opposite = sorted((not negative, name) for negative, name in terms)
-    # A sum and its opposite share one name; where they are equal (3 - 3) the sign means nothing.
-    sign = 1 if terms <= opposite else -1
-    first, *others = min(terms, opposite)
-    return sign, f"({first[1]}{''.join('+-'[negative] + name for negative, name in others)})"
+    # A sum and its opposite share the name of the one with fewer minus signs.
+    terms = _terms(expression)
+    written, opposite = (_in_order((side * sign, name) for sign, name in terms) for side in (1, -1))
+    _, ((_, first), *others) = min(written, opposite)
+    name = f"({first}{''.join('+-'[taken_away] + name for taken_away, name in others)})"
+    return (written <= opposite) - (opposite <= written), name
+
+
+def _in_order(terms: Iterable[Term]) -> tuple[int, list[tuple[bool, str]]]:
+    """How many terms are taken away, and each with whether it is: what is added comes first."""
+    ordered = sorted((sign < 0, name) for sign, name in terms)
+    return sum(taken_away for taken_away, _ in ordered), ordered
 
 
 def _is_sum(expression: Expression) -> bool:
@@ -65,17 +72,16 @@ def _is_sum(expression: Expression) -> bool:
 def _terms(expression: Expression) -> list[Term]:
     """The signed terms of a sum, through every nested sum, difference and unary minus."""
     if isinstance(expression, Negation):
-        return [(not negative, name) for negative, name in _terms(expression.operand)]
+        return [(-sign, name) for sign, name in _terms(expression.operand)]
     if isinstance(expression, Operation) and expression.operator in "+-":
         right = _terms(expression.right)
         if expression.operator == "-":
-            right = [(not negative, name) for negative, name in right]
+            right = [(-sign, name) for sign, name in right]
         return _terms(expression.left) + right
-    sign, name = _structural(expression)
-    return [(sign < 0, name)]
+    return [_structural(expression)]
 
 
-def _factors(expression: Expression) -> tuple[int, list[str], list[str]]:
+def _factors(expression: Expression) -> tuple[Sign, list[str], list[str]]:
     """Sign, factors above the line, factors below it, through every nested product."""
     if isinstance(expression, Negation) and not _is_sum(expression):
         sign, above, below = _factors(expression.operand)
