@@ -6,11 +6,13 @@ Every line takes two of the values at hand and puts its result in their place; t
 expression that the lines have built, operands in the order in which they were written.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from itertools import product
+from typing import Final
 
 from companion.countdown.expressions import (
     OPERATORS,
@@ -24,7 +26,7 @@ from companion.countdown.expressions import (
     render,
 )
 from companion.countdown.problems import Problem
-from companion.countdown.solver import Intermediates, solve
+from companion.countdown.solver import Intermediates, only_whole, solve
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,11 @@ class Trace:
         worked = "".join(f"{line} , " for line in self.lines)
         return f"{worked}<answer> {render(self.expression)} </answer>"
 
+
+# Six numbers below 10**18 make no numerator or denominator above 2**5 * 10**108.
+MAX_DIGITS: Final = 110
+
+_VALUE = re.compile(rf"-?[0-9]{{1,{MAX_DIGITS}}}(/[1-9][0-9]{{0,{MAX_DIGITS - 1}}})?")
 
 AtHand = tuple[tuple[Fraction, Expression], ...]
 """The values that a line may take, each with the expression that made it."""
@@ -149,18 +156,26 @@ def verify_trace(
 ) -> TraceVerdict:
     """Check a written trace line by line, and that its answer is what the lines built.
 
-    The text is read by white space: ``3 + 4 = 7`` lines parted by ``,``, then the answer in
-    ``<answer> </answer>``. A value may be a fraction such as ``7/2``. Where a line's operand
-    matches several values at hand (a given 7 and a computed 7), every reading is followed.
+    Words are parted by white space: lines such as ``3 + 4 = 7``, each followed by the word ``,``,
+    then the answer in ``<answer> </answer>``. A value may be negative or a fraction such as
+    ``7/2``, written as :class:`Trace` writes it: reduced and without leading zeros. So the texts
+    accepted are exactly those of :func:`valid_traces`, whatever the white space.
+
+    Where a line's operand matches several values at hand (a given 7 and a computed 7), every
+    reading is followed; six numbers have 110 at the most, and a line too many ends them all.
+
+    Raises:
+        ValueError: for an unknown value of ``intermediates``; never for a text.
     """
-    *lines, answer = text.split(" , ")
+    whole = only_whole(intermediates)
+    *lines, answer = f" {' '.join(text.split())} ".split(" , ")
     readings: list[AtHand] = [tuple((Fraction(n), Number(n)) for n in problem.numbers)]
     written: list[Line] = []
-    for position, words in enumerate(lines, start=1):
-        line = _read_line(words)
+    for position, line_text in enumerate(lines, start=1):
+        line = _read_line(line_text)
         if line is None:
             return TraceVerdict(False, Flaw.MALFORMED_LINE, position)
-        flaw = _wrong_in_itself(line, intermediates)
+        flaw = _wrong_in_itself(line, whole)
         if flaw is not None:
             return TraceVerdict(False, flaw, position)
         readings = _after(line, readings)
@@ -206,26 +221,21 @@ def _read_line(text: str) -> Line | None:
     left, right, result = values
     if left is None or right is None or result is None:
         return None
-    return Line(left, words[1], right, result)  # type: ignore[arg-type]  # checked against OPERATORS
+    return Line(left, words[1], right, result)
 
 
 def _read_value(word: str) -> Fraction | None:
-    above, _, below = word.removeprefix("-").partition("/")
-    parts = (above, below) if below else (above,)
-    # ASCII digits only, few enough that no huge integer is ever built from a model's text.
-    if not all(part.isascii() and part.isdigit() and len(part) <= 12 for part in parts):
+    if _VALUE.fullmatch(word) is None:
         return None
-    if word.endswith("/") or (below and int(below) == 0):
-        return None
-    value = Fraction(int(above), int(below) if below else 1)
-    return -value if word.startswith("-") else value
+    value = Fraction(word)
+    return value if str(value) == word else None
 
 
-def _wrong_in_itself(line: Line, intermediates: Intermediates) -> Flaw | None:
+def _wrong_in_itself(line: Line, whole: bool) -> Flaw | None:
     if line.operator == "/" and line.right == 0:
         return Flaw.DIVISION_BY_ZERO
     if apply(line.operator, line.left, line.right) != line.result:
         return Flaw.WRONG_RESULT
-    if intermediates == "whole" and (line.result.denominator != 1 or line.result < 0):
+    if whole and (line.result.denominator != 1 or line.result < 0):
         return Flaw.NOT_WHOLE
     return None
