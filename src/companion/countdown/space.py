@@ -40,17 +40,26 @@ def space(
     intermediates: Intermediates = "rational",
     equivalence: Equivalence = "structural",
 ) -> Space:
-    """The solution space of a problem of two numbers or more."""
+    """The solution space of a problem of two numbers or more; the arrays are read-only.
+
+    Raises:
+        ValueError: for a problem of one number, which has no calculation and so no entrance, and
+            for an unknown value of ``intermediates`` or ``equivalence``.
+    """
+    if len(problem.numbers) == 1:
+        raise ValueError(f"problem: two numbers or more, such as (3, 5); got {problem.numbers}")
     traces = valid_traces(problem, intermediates)
     names = {trace.expression: leaf(trace.expression, equivalence) for trace in traces}
     first = [entrance(trace) for trace in traces]
     leaves = tuple(sorted(set(names.values())))
     entrances = tuple(sorted({e for e in first if e is not None}))
-    return Space(
-        problem,
-        traces,
-        leaves,
-        np.array([leaves.index(names[t.expression]) for t in traces], dtype=np.int64),
-        entrances,
-        np.array([entrances.index(e) for e in first if e is not None], dtype=np.int64),
-    )
+    leaf_of = [leaves.index(names[t.expression]) for t in traces]
+    entrance_of = [entrances.index(e) for e in first if e is not None]
+    return Space(problem, traces, leaves, _indices(leaf_of), entrances, _indices(entrance_of))
+
+
+def _indices(places: list[int]) -> NDArray[np.int64]:
+    """Read-only, because one space is shared by every caller."""
+    indices = np.array(places, dtype=np.int64)
+    indices.flags.writeable = False
+    return indices
