@@ -15,6 +15,8 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from companion.lab.world import HELD_OUT_OF_EACH_SIZE, LONGEST_COMPLETION, ROOM
+
 INJECTED_COMMENT = "# Parameters"  # first line of the cell that papermill adds
 PAPERMILL_NAMES = ("PAPERMILL_INPUT_PATH", "PAPERMILL_OUTPUT_PATH")  # added by --inject-paths
 STEPS_BETWEEN_CHECKPOINTS = 25
@@ -59,12 +61,16 @@ class ChapterParameters(BaseModel):
     profile: Name = Field("lab", description="label shown on the page")
     lineage: Name = Field("lab-grpo", description="checkpoints under study")
     early: Whole = Field(0, ge=0, description="training step of the early checkpoint")
-    late: Whole = Field(300, ge=1, description="training step of the late checkpoint")
-    problems: Whole = Field(0, ge=0, description="held-out problems of each size, 0 for all")
+    late: Whole = Field(400, ge=1, description="training step of the late checkpoint")
+    problems: Whole = Field(
+        0, ge=0, le=HELD_OUT_OF_EACH_SIZE, description="held-out problems of each size, 0 for all"
+    )
     samples: Whole = Field(320, ge=1, le=1_000_000, description="samples a problem")
     temperature: float = Field(0.7, ge=0, le=10, description="0 is greedy")
     top_p: float = Field(0.9, gt=0, le=1, description="nucleus, 1 keeps every token")
-    max_tokens: Whole = Field(48, ge=1, description="longest completion, in tokens")
+    max_tokens: Whole = Field(
+        40, ge=LONGEST_COMPLETION, le=ROOM, description="longest completion, in tokens"
+    )
     draws: Whole = Field(10_000, ge=100, le=1_000_000, description="bootstrap draws")
     seed: Whole = Field(1, ge=0, description="every random stream is derived from it")
     use_gpu: bool = Field(False, description="run the model on a GPU")
@@ -73,6 +79,10 @@ class ChapterParameters(BaseModel):
     def steps(self) -> tuple[int, ...]:
         """Training steps of the checkpoints that the chapter loads, in order."""
         return (self.early, self.late)
+
+    def steps_of(self, field: str) -> tuple[int, ...]:
+        """The steps that the lineage named by ``field`` must have."""
+        return self.steps if field == "lineage" else (self.early, self.late)
 
     @classmethod
     def checked(cls, values: Mapping[str, object]) -> Self:
@@ -135,7 +145,7 @@ class TradeOffParameters(ChapterParameters):
 
     control: Name = Field("lab-random-reward", description="the same training on a random reward")
     every: Whole = Field(
-        25,
+        50,
         ge=STEPS_BETWEEN_CHECKPOINTS,
         multiple_of=STEPS_BETWEEN_CHECKPOINTS,
         description="training steps between the checkpoints shown",
@@ -210,7 +220,7 @@ def refuse_absent(parameters: ChapterParameters, lineages: Mapping[str, Collecti
                 f"(lineages: {', '.join(sorted(lineages))})"
             )
         present = sorted(lineages[name])
-        for step in parameters.steps:
+        for step in parameters.steps_of(field):
             if step not in present:
                 nearest = min(present, key=lambda known: abs(known - step))
                 culprit = {parameters.early: "early", parameters.late: "late"}.get(step, "every")

@@ -4,7 +4,7 @@ Every measure is exact (the whole solution space is scored under the decoding di
 at a few checkpoints, sampled beside it. Both go through :mod:`companion.measures`.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from companion.experiments.rollouts import (
     rollouts,
 )
 from companion.lab import world
-from companion.lab.evaluation import PROBLEMS, families, leaves, spaces
+from companion.lab.evaluation import families, leaves, spaces
 from companion.measures import Bootstrap, Interval, Outcomes
 from companion.parameters import TradeOffParameters
 from companion.policies.decoding import Decoding
@@ -100,7 +100,7 @@ def run(parameters: TradeOffParameters) -> TradeOff:
 
     exactly: dict[tuple[str, int], Reach] = {}
     sampled: dict[tuple[str, int], Reach] = {}
-    for name in (main, control):
+    for name in dict.fromkeys((main, control)):
         for step in shown(name, parameters):
             policy = load(name, step, parameters.use_gpu)
             exactly[name, step] = exact_reach(store, policy, chosen, decoding, parameters.samples)
@@ -128,11 +128,7 @@ def run(parameters: TradeOffParameters) -> TradeOff:
 
 def held_out(problems: int) -> tuple[Space, ...]:
     """The solution spaces of the held-out problems, ``problems`` of each size (0 for all)."""
-    count = problems or PROBLEMS["held-out"]
-    if count > PROBLEMS["held-out"]:
-        raise ValueError(
-            f"problems: at most {PROBLEMS['held-out']} held-out problems of each size; got {count}"
-        )
+    count = problems or world.HELD_OUT_OF_EACH_SIZE
     return tuple(one for size in world.SIZES for one in spaces("held-out", size, count))
 
 
@@ -281,7 +277,7 @@ def crossing_table(
 ) -> pd.DataFrame:
     """The smallest k at which the early checkpoint's exact pass@k reaches the late one's.
 
-    ``k`` is missing where there is none up to the largest k shown. The gap is pass@k late minus
+    ``k`` is 0 where there is none up to the largest k shown. The gap is pass@k late minus
     early at as many samples as the run draws, paired over problems.
     """
     steps = np.arange(1, LADDER[-1] + 1)
@@ -293,9 +289,9 @@ def crossing_table(
         before, after = (curve[:, of_size(sizes, size)] for curve in curves)
         crossed = np.flatnonzero((before.mean(1) >= after.mean(1)) & (steps > 1))
         gap = bootstrap.difference(before[parameters.samples - 1], after[parameters.samples - 1])
-        k = int(steps[crossed[0]]) if len(crossed) else None
+        k = int(steps[crossed[0]]) if len(crossed) else 0
         rows.append({"size": size, "k": k} | _row(gap))
-    return pd.DataFrame(rows).astype({"k": "Int64"})
+    return pd.DataFrame(rows)
 
 
 def change_table(
@@ -309,7 +305,7 @@ def change_table(
     The control is compared at the same step: its last shown one that the lineage shows too.
     """
     rows = []
-    for name in (parameters.lineage, parameters.control):
+    for name in dict.fromkeys((parameters.lineage, parameters.control)):
         before = exactly[name, parameters.early].values
         after = exactly[name, shown(name, parameters)[-1]].values
         for size in size_labels(sizes):
@@ -451,7 +447,7 @@ def measured(
     return found
 
 
-Row = Mapping[Hashable, Any]
+Row = Mapping[Any, Any]
 """One row of a table, by column."""
 
 

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from companion.experiments.trade_off import ALL, TradeOff, rows_by
-from companion.plots import CONTROL, REWARDED, STYLES, Style, add_legend, draw_estimates, draw_line
+from companion.plots import CONTROL, REWARDED, STYLES, Style, add_legend, draw_curve, draw_estimates
 from companion.plots import panels as small_multiples
 from companion.prose import number
 
@@ -14,7 +14,6 @@ Described = tuple[Figure, str]
 
 LABELS = {"pass@1": "pass@1", "entrance entropy": "entropy (nats)"}
 INTERVAL_SHADE = 0.15
-ASIDE = 0.012  # of the x-axis: how far sampled points stand beside the exact curve
 
 
 def along_training(results: TradeOff, measures: tuple[str, ...], size: str = ALL) -> Described:
@@ -40,7 +39,7 @@ def by_size(results: TradeOff, measure: str) -> Described:
     figure, axes = small_multiples(
         [_size(size) for size in sizes],
         x_label="training step",
-        y_label=_title(measure, results),
+        y_label=LABELS.get(measure, "share"),
     )
     for panel, size in zip(axes, sizes, strict=True):
         _draw_lineages(panel, results, measure, size)
@@ -68,8 +67,8 @@ def pass_at_k(results: TradeOff) -> Described:
             table = results.pass_at_k
             here = (table["lineage"] == name) & (table["step"] == step) & (table["size"] == size)
             exact, drawn = (table[here & (table["kind"] == kind)] for kind in ("exact", "sampled"))
-            _draw_exact(panel, exact, "k", label, style)
-            _draw_sampled(panel, drawn.assign(k=drawn["k"] * 1.06), "k", label, style)
+            draw_curve(panel, exact["k"], exact["value"], label=f"{label}, exact", style=style)
+            _draw_sampled(panel, drawn, "k", f"{label}, sampled", style)
             first, last = exact["value"].iloc[0], exact["value"].iloc[-1]
             words.append(f"{_size(size)}, {label}: {number(first)} to {number(last)}.")
         panel.set_xscale("log", base=2)
@@ -89,26 +88,23 @@ def _draw_lineages(panel: Axes, results: TradeOff, measure: str, size: str) -> N
         rows = chosen[chosen["lineage"] == name].sort_values("step")
         exact, drawn = (rows[rows["kind"] == kind] for kind in ("exact", "sampled"))
         _draw_exact(panel, exact, "step", f"{label}, exact", style)
-        aside = ASIDE * (p.late - p.early)
-        beside = drawn.assign(step=drawn["step"] + aside)
-        _draw_sampled(panel, beside, "step", f"{label}, {number(p.samples)} samples", style)
+        _draw_sampled(panel, drawn, "step", f"{label}, {number(p.samples)} samples", style)
 
 
 def _draw_exact(panel: Axes, rows: pd.DataFrame, x: str, label: str, style: Style) -> None:
-    draw_line(panel, rows[x], rows["value"], label=label, style=style)
+    draw_curve(panel, rows[x], rows["value"], label=label, style=style)
     panel.fill_between(
         rows[x], rows["low"], rows["high"], color=style.colour, alpha=INTERVAL_SHADE, linewidth=0
     )
 
 
 def _draw_sampled(panel: Axes, rows: pd.DataFrame, x: str, label: str, style: Style) -> None:
-    hollow = Style(style.colour, style.line, "x")
     draw_estimates(
         panel,
         rows[x],
         rows["value"],
         label=label,
-        style=hollow,
+        style=style,
         low=rows["low"],
         high=rows["high"],
     )

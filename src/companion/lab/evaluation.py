@@ -15,7 +15,10 @@ from companion.policies.exact import Exact, Language, LocalPolicy, entrance_dist
 LANGUAGE = Language(prompt, completion)
 DECODING = Decoding(temperature=0.7, top_p=0.9, max_tokens=40)  # the paper's temperature and top-p
 SAMPLES = 320  # the paper's, for coverage
-PROBLEMS = {"calibration": 25, "held-out": 50}  # of each size
+PROBLEMS: dict[str, int] = {
+    "calibration": world.CALIBRATION_OF_EACH_SIZE,
+    "held-out": world.HELD_OUT_OF_EACH_SIZE,
+}
 
 
 @lru_cache(maxsize=16)
