@@ -34,5 +34,5 @@ def configuration(hidden: int = 64) -> LlamaConfig:
 def new_model(seed: int, hidden: int = 64) -> LlamaForCausalLM:
     """A freshly initialised model, a function of its seed alone."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed the GPUs too
         return LlamaForCausalLM(configuration(hidden)).float()

@@ -1,5 +1,7 @@
 """The laboratory's language: one token a word, and every number is one word.
 
+A prompt and a completion::
+
     3 5 7 -> 26 <sep>   3 * 7 = 21 , 5 + 21 = 26 , <answer> 5 + ( 3 * 7 ) </answer> <eos>
 """
 
@@ -9,6 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from companion.countdown.problems import Problem
+from companion.countdown.traces import Trace
 from companion.lab.world import LARGEST_VALUE
 
 SPECIAL = ("<pad>", "<eos>", "<sep>", "<answer>", "</answer>", "->", ",", "=", "(", ")")
@@ -22,7 +25,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
     The decoder is explicit because a word-level tokenizer without one joins words with no space.
     It adds no token of its own: text in, ids out.
     """
-    inner = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>"))
+    inner = Tokenizer(
+        models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>")
+    )
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     inner.decoder = decoders.WordPiece(prefix="##", cleanup=False)
     return PreTrainedTokenizerFast(
@@ -64,6 +69,6 @@ def prompt(problem: Problem) -> Tokens:
     return encode(f"{' '.join(map(str, problem.numbers))} -> {problem.target} <sep>")
 
 
-def completion(trace: object) -> Tokens:
+def completion(trace: Trace) -> Tokens:
     """A trace as the model writes it, with its end token."""
     return (*encode(str(trace)), EOS)
