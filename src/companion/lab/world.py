@@ -6,9 +6,9 @@ splits are disjoint by the problem's key because the key itself, hashed, decides
 """
 
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import lru_cache
-from itertools import islice
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -25,7 +25,10 @@ LARGEST_NUMBER = {3: 13, 4: 8}  # by the count of numbers: a few to a few hundre
 TARGETS = range(10, 61)
 LARGEST_VALUE = 512  # 8 * 8 * 8: no valid trace of this world writes a larger number
 SIZES = tuple(LARGEST_NUMBER)
+HELD_OUT_OF_EACH_SIZE = 50  # problems that every figure is measured on
+CALIBRATION_OF_EACH_SIZE = 25  # problems that recipes and settings are chosen on
 LONGEST_COMPLETION = 32  # tokens of a four-number trace with its end token
+ROOM = 57  # tokens that a four-number prompt leaves in the model's context of 64
 
 
 def split_of(problem: Problem) -> Split:
@@ -42,7 +45,16 @@ def problem(split: Split, size: int, index: int) -> Problem:
         split: ``"train"``, ``"calibration"`` or ``"held-out"``.
         size: how many numbers, 3 or 4.
         index: 0, 1, 2, …
+
+    Raises:
+        ValueError: for a split, size or index that does not exist.
     """
+    if split not in get_args(Split):
+        raise ValueError(f"split: one of {', '.join(get_args(Split))}; got {split!r}")
+    if size not in LARGEST_NUMBER:
+        raise ValueError(f"size: {' or '.join(map(str, SIZES))} numbers; got {size!r}")
+    if index < 0:
+        raise ValueError(f"index: 0, 1, 2, …; got {index}")
     rng = generator("lab problem", split, size, index)
     while True:
         numbers = tuple(int(n) for n in rng.integers(1, LARGEST_NUMBER[size] + 1, size))
@@ -80,8 +92,9 @@ def families(problem: Problem) -> dict[Entrance, tuple[Trace, ...]]:
 
 
 def _has_two_entrances(problem: Problem) -> bool:
-    seen = {entrance(trace) for trace in islice(each_trace(problem, "whole"), 1)}
-    return any(entrance(trace) not in seen for trace in each_trace(problem, "whole"))
+    entrances = map(entrance, each_trace(problem, "whole"))
+    first = next(entrances)
+    return any(other != first for other in entrances)
 
 
 @lru_cache(maxsize=4096)
@@ -109,32 +122,27 @@ def random_trace(numbers: tuple[int, ...], rng: np.random.Generator) -> Trace:
     at_hand: list[tuple[int, Expression]] = [(n, Number(n)) for n in numbers]
     lines: list[Line] = []
     while len(at_hand) > 1:
-        i, j, operator, result = _draw(list(_allowed([value for value, _ in at_hand])), rng)
+        allowed = list(_allowed([value for value, _ in at_hand]))
+        i, j, operator, result = allowed[rng.integers(len(allowed))]
         (left, left_written), (right, right_written) = at_hand[i], at_hand[j]
-        lines.append(Line(left, operator, right, result))  # type: ignore[arg-type]
+        lines.append(Line(Fraction(left), operator, Fraction(right), Fraction(result)))
         at_hand = [item for k, item in enumerate(at_hand) if k not in (i, j)]
         at_hand.append((result, Operation(operator, left_written, right_written)))
     return Trace(tuple(lines), at_hand[0][1])
 
 
-def _draw(
-    allowed: list[tuple[int, int, Operator, int]], rng: np.random.Generator
-) -> tuple[int, int, Operator, int]:
-    return allowed[rng.integers(len(allowed))]
-
-
 def _allowed(values: list[int]) -> Iterator[tuple[int, int, Operator, int]]:
+    """Every calculation with two of the values: their places, the operator, the result."""
     for i, left in enumerate(values):
         for j, right in enumerate(values):
-            if i == j:
-                continue
-            for operator in OPERATORS:
+            for operator in OPERATORS if i != j else ():
                 result = _whole(operator, left, right)
                 if result is not None and result <= LARGEST_VALUE:
                     yield i, j, operator, result
 
 
 def _whole(operator: Operator, left: int, right: int) -> int | None:
+    """The result where it is a whole number, zero or more."""
     if operator == "+":
         return left + right
     if operator == "*":
