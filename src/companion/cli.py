@@ -108,6 +108,27 @@ def build(
     say(f"the book: {book.build(find_project(project or Path.cwd()), profile).as_uri()}")
 
 
+@app.command()
+def train(
+    what: Annotated[str, typer.Argument(help="lab: the shipped lineages, from nothing.")],
+    work: Annotated[
+        Path | None, typer.Option(help="Resumable states and logs; by default with the runs.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Checkpoints and manifest; by default inside --work.")
+    ] = None,
+    install: Annotated[
+        bool, typer.Option("--install", help="Put the result in the place of the shipped lab.")
+    ] = False,
+) -> None:
+    """Train the laboratory, or finish a training that was interrupted."""
+    if what != "lab":
+        raise ParameterError(f"there is only one thing to train, lab; got {what!r}")
+    from companion.training import command
+
+    command.train_lab(work, output, install, say)
+
+
 @app.command("list")
 def show_contents() -> None:
     """Show the chapters with their parameters, the profiles and the lineages."""
