@@ -22,8 +22,9 @@ WORDS = (*SPECIAL, "+", "-", "*", "/", *(str(n) for n in range(LARGEST_VALUE + 1
 def tokenizer() -> PreTrainedTokenizerFast:
     """The word-level tokenizer that ships beside every laboratory checkpoint.
 
-    The decoder is explicit because a word-level tokenizer without one joins words with no space.
-    It adds no token of its own: text in, ids out.
+    It adds no token of its own: text in, ids out. The decoder is explicit, and without clean-up,
+    so that decoding gives the text back whatever the library's default: a clean-up writes ``7,``
+    for ``7 ,``.
     """
     inner = Tokenizer(
         models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>")
