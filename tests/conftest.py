@@ -4,7 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from IPython.utils.capture import RichOutput
+
+# A busy machine makes no test fail: how long an example takes is tested where it matters.
+settings.register_profile("companion", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("companion")
 
 
 @pytest.fixture
