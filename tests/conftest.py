@@ -75,3 +75,59 @@ def small_project(small_chapter: Any) -> Callable[..., Path]:
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny_llama() -> Callable[..., Any]:
+    """Make a random Llama with a small vocabulary, far from uniform: every token matters."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    def make(vocabulary: int = 11, *, seed: int = 0, **changes: Any) -> Any:
+        settings = {
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "max_position_embeddings": 24,
+            "initializer_range": 0.3,
+            "tie_word_embeddings": True,
+            "pad_token_id": 0,
+            "eos_token_id": 1,
+            "bos_token_id": None,
+        }
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            config = LlamaConfig(vocab_size=vocabulary, **settings | changes)
+            return LlamaForCausalLM(config).float().eval()
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def bigram_llama(tiny_llama: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a Llama whose next-token probabilities are a table's row of the last token.
+
+    Its layers add nothing, its embedding is the identity, and the table stands in its head.
+    """
+    import numpy as np
+    import torch
+
+    def make(table: Any, **changes: Any) -> Any:
+        logits = torch.tensor(np.log(np.maximum(table, 1e-300)), dtype=torch.float32)
+        size = len(logits)
+        shape = {"hidden_size": size, "num_attention_heads": 1, "num_key_value_heads": 1}
+        untied = {"num_hidden_layers": 1, "tie_word_embeddings": False, "rms_norm_eps": 1e-12}
+        model = tiny_llama(size, **shape | untied | changes)
+        with torch.no_grad():
+            for layer in model.model.layers:
+                layer.self_attn.o_proj.weight.zero_()
+                layer.mlp.down_proj.weight.zero_()
+            model.model.embed_tokens.weight.copy_(torch.eye(size))
+            # The last norm makes of a unit vector one of length sqrt(size).
+            model.lm_head.weight.copy_(logits.T / size**0.5)
+        return model
+
+    return make

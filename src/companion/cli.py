@@ -124,9 +124,9 @@ def train(
     """Train the laboratory, or finish a training that was interrupted."""
     if what != "lab":
         raise ParameterError(f"there is only one thing to train, lab; got {what!r}")
-    from companion.training import command
+    from companion.train_lab import train_lab
 
-    command.train_lab(work, output, install, say)
+    train_lab(work, output, install, say)
 
 
 @app.command("list")

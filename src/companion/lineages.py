@@ -156,9 +156,10 @@ def read_manifest(folder: Path) -> Manifest:
         return Manifest.model_validate_json(path.read_bytes())
     except OSError as error:
         raise LineageError(f"{path} cannot be read ({error.strerror})") from None
-    except (ValidationError, UnicodeDecodeError) as error:
-        first = str(error).splitlines()[0]
-        raise LineageError(f"{path} is damaged ({first}); restore it with git") from None
+    except ValidationError as error:
+        fault = error.errors()[0]
+        what = ", ".join(map(str, (*fault["loc"], fault["msg"])))
+        raise LineageError(f"{path} is damaged ({what}); restore it with git") from None
 
 
 def write_manifest(folder: Path, made: Manifest) -> None:

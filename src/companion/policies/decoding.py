@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-HEAD = 48  # most nuclei are far smaller than the vocabulary: look at this many tokens first
+SMALLEST_TEMPERATURE = 1e-6  # below it, logits divided by the temperature overflow
+ROUNDING = 1e-6  # of single-precision sums: a set that is so close to top-p has reached it
+HEAD = 8  # most nuclei are far smaller than the vocabulary: look at this many tokens first
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,18 @@ class Decoding:
     max_tokens: int
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise ValueError(f"temperature: 0 or more, such as 0.7; got {self.temperature}")
+        warm = math.isfinite(self.temperature) and self.temperature >= SMALLEST_TEMPERATURE
+        if not (self.temperature == 0 or warm):
+            raise ValueError(
+                f"temperature: 0, or {SMALLEST_TEMPERATURE} and more, such as 0.7; "
+                f"got {self.temperature}"
+            )
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p: above 0 and at most 1, such as 0.9; got {self.top_p}")
-        if self.max_tokens < 1:
-            raise ValueError(f"max_tokens: 1 or more, such as 40; got {self.max_tokens}")
+        if not (self.max_tokens >= 1 and self.max_tokens % 1 == 0):
+            raise ValueError(
+                f"max_tokens: a whole number, 1 or more, such as 40; got {self.max_tokens}"
+            )
 
 
 def log_probabilities(logits: Tensor, decoding: Decoding) -> Tensor:
@@ -48,7 +56,12 @@ def log_probabilities(logits: Tensor, decoding: Decoding) -> Tensor:
 
     Returns:
         Shape (..., vocabulary), in nats; minus infinity for tokens that are never drawn.
+
+    Raises:
+        ValueError: for logits that give no distribution: NaN or infinite.
     """
+    if not logits.amax(-1).isfinite().all():
+        raise ValueError("logits: not finite; the weights are damaged, or training has diverged")
     if decoding.temperature == 0:
         greedy = torch.full_like(logits, -math.inf)
         return greedy.scatter_(-1, logits.argmax(-1, keepdim=True), 0.0)
@@ -56,31 +69,37 @@ def log_probabilities(logits: Tensor, decoding: Decoding) -> Tensor:
     if decoding.top_p == 1:
         return scores
     flat = scores.reshape(-1, scores.shape[-1])
-    smallest = _smallest_kept(flat, decoding.top_p, min(HEAD, flat.shape[-1]))
-    kept = torch.where(flat >= smallest, flat, -math.inf)
-    _drop_ties(flat, kept, smallest, decoding.top_p)
-    return (kept - torch.logsumexp(kept, -1, keepdim=True)).reshape(scores.shape)
+    wanted = max(decoding.top_p - ROUNDING, ROUNDING)
+    return _nucleus(flat, wanted).reshape(scores.shape)
 
 
-def _smallest_kept(scores: Tensor, top_p: float, head: int) -> Tensor:
-    """For each row, the score of the least likely token inside the nucleus, shape (rows, 1)."""
-    top = scores.topk(head, dim=-1).values
-    before = top.exp().double().cumsum(-1) - top.exp()
-    # The nucleus may be larger than the head; the last token looked at then still lies inside it.
-    larger = (before[:, -1] + top[:, -1].exp() < top_p).nonzero().squeeze(-1)
-    smallest = top.masked_fill(before >= top_p, math.inf).min(-1, keepdim=True).values
-    if len(larger) and head < scores.shape[-1]:
-        smallest[larger] = _smallest_kept(scores[larger], top_p, scores.shape[-1])
-    return smallest
+def _nucleus(scores: Tensor, top_p: float) -> Tensor:
+    """The smallest set of likeliest tokens that reaches ``top_p``, renormalised, row by row.
+
+    Sorting only the head of each row is enough where the set ends inside it, and the next token
+    is less likely than the last one kept; the other rows are sorted as a whole.
+    """
+    if scores.shape[-1] <= HEAD:
+        return _nucleus_by_sorting(scores, top_p)
+    top = scores.topk(HEAD, dim=-1).values
+    mass = top.double().exp()
+    # The likeliest token is always kept: nothing comes before it.
+    size = (mass.cumsum(-1) - mass < top_p).sum(-1, keepdim=True)
+    last = top.gather(-1, size - 1)
+    after = top.gather(-1, size.clamp(max=HEAD - 1))
+    total = mass.cumsum(-1).gather(-1, size - 1).log().to(scores.dtype)
+    kept = torch.where(scores >= last, scores - total, -math.inf)
+    undecided = (after >= last).squeeze(-1)
+    if undecided.any():
+        kept[undecided] = _nucleus_by_sorting(scores[undecided], top_p)
+    return kept
 
 
-def _drop_ties(scores: Tensor, kept: Tensor, smallest: Tensor, top_p: float) -> None:
-    """Of several tokens with exactly the smallest kept score, keep the lowest ids that suffice."""
-    tied = scores == smallest
-    rows = (tied.sum(-1) > 1).nonzero().squeeze(-1)
-    if len(rows) == 0:
-        return
-    above = torch.where(scores[rows] > smallest[rows], scores[rows].exp().double(), 0.0).sum(-1)
-    each = smallest[rows].exp().double()
-    before = above[:, None] + (tied[rows].cumsum(-1) - 1) * each
-    kept[rows] = kept[rows].masked_fill(tied[rows] & (before >= top_p), -math.inf)
+def _nucleus_by_sorting(scores: Tensor, top_p: float) -> Tensor:
+    """The same, from whole rows; of equally likely tokens the lowest ids come first."""
+    ordered, order = scores.sort(dim=-1, descending=True, stable=True)
+    mass = ordered.double().exp()
+    kept = mass.cumsum(-1) - mass < top_p
+    total = mass.masked_fill(~kept, 0.0).sum(-1, keepdim=True).log().to(scores.dtype)
+    values = torch.where(kept, ordered - total, -math.inf)
+    return torch.full_like(scores, -math.inf).scatter_(-1, order, values)

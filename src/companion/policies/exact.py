@@ -60,25 +60,29 @@ class Exact:
     @cached_property
     def leaf(self) -> Array:
         """The probability of every leaf, shape (leaves,)."""
-        return np.bincount(self.space.leaf_of, self.trace, minlength=len(self.space.leaves))
+        return _summed(self.trace, self.space.leaf_of, len(self.space.leaves))
 
     @cached_property
     def family(self) -> Array:
         """The probability of a valid trace through each entrance, shape (entrances,)."""
-        return np.bincount(
-            self.space.entrance_of, self.trace, minlength=len(self.space.entrances)
-        )
+        return _summed(self.trace, self.space.entrance_of, len(self.space.entrances))
 
     @cached_property
     def execution(self) -> Array:
         """The probability of a valid trace given each entrance; NaN where access is zero."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.access > 0, self.family / self.access, np.nan)
+            given = np.where(self.access > 0, self.family / self.access, np.nan)
+        return np.asarray(np.minimum(given, 1.0))
 
     @property
     def solve(self) -> float:
         """The probability that one sample is a valid trace: pass@1."""
-        return float(self.trace.sum())
+        return min(float(self.trace.sum()), 1.0)
+
+
+def _summed(values: Array, group_of: NDArray[np.int64], groups: int) -> Array:
+    # Probabilities scored in single precision may add up to a little more than one.
+    return np.minimum(np.bincount(group_of, values, minlength=groups), 1.0)
 
 
 def exact(
@@ -100,8 +104,8 @@ def exact(
         trace = np.array([np.exp(t.sum()) if len(t) <= decoding.max_tokens else 0.0 for t in group])
         access = np.zeros(len(space.entrances))
         for index, tokens in zip(space.entrance_of, group, strict=True):
-            access[index] = np.exp(tokens[:2].sum())  # equal for all traces of a family
-        found.append(Exact(space, trace, access))
+            access[index] = min(np.exp(tokens[:2].sum()), 1.0)  # equal for all traces of a family
+        found.append(Exact(space, np.minimum(trace, 1.0), access))
     return found
 
 

@@ -122,9 +122,10 @@ def sample(
         most_rows: the largest batch of a forward pass.
 
     Raises:
-        ValueError: for no samples, an empty prompt, or one that leaves no room in the context.
+        ValueError: for no samples, an empty prompt, one that leaves no room in the context or has
+            a token that the model does not know, or logits that are not finite.
     """
-    _check(model, prompts, n, decoding)
+    _check(model, prompts, n, decoding, first_sample, most_rows)
     done = [_Finished() for _ in prompts]
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     prompts_at_once = max(1, most_rows // min(n, 32))
@@ -138,21 +139,35 @@ def sample(
                 fronts.append(front.rows(np.arange(half, len(front.written))))
                 fronts.append(front.rows(np.arange(half)))
                 continue
-            advanced = _advance(model, front, prompts, decoding, seed, first_sample, end_tokens, done)
+            advanced = _advance(
+                model, front, prompts, decoding, seed, first_sample, end_tokens, done
+            )
             if advanced is not None:
                 fronts.append(advanced)
     return [finished.as_samples(n) for finished in done]
 
 
 def _check(
-    model: PreTrainedModel, prompts: Sequence[Tokens], n: int, decoding: Decoding
+    model: PreTrainedModel,
+    prompts: Sequence[Tokens],
+    n: int,
+    decoding: Decoding,
+    first_sample: int,
+    most_rows: int,
 ) -> None:
     if n < 1:
         raise ValueError(f"n: 1 or more samples, such as 320; got {n}")
+    if first_sample < 0:
+        raise ValueError(f"first_sample: 0 or more, such as 0; got {first_sample}")
+    if most_rows < 1:
+        raise ValueError(f"most_rows: 1 or more, such as 1024; got {most_rows}")
     context = model.config.max_position_embeddings
     for prompt in prompts:
         if not prompt:
             raise ValueError("prompts: an empty prompt has no next token; give at least one token")
+        last = model.config.vocab_size - 1
+        if not all(isinstance(token, int | np.integer) and 0 <= token <= last for token in prompt):
+            raise ValueError(f"prompts: token ids from 0 to {last}; got {prompt!r}")
         if len(prompt) + decoding.max_tokens > context:
             raise ValueError(
                 f"max_tokens: a prompt of {len(prompt)} tokens leaves {context - len(prompt)} of "
@@ -265,11 +280,18 @@ def _draw(
         most = int(front.sample[members].max()) + 1
         stream = uniforms(seed, prompts[prompt], front.depth, first_sample, most)
         u[members] = stream[front.sample[members]]
+    return _inverted(cumulative, front.row_of, u)
+
+
+def _inverted(cumulative: Array, row_of: Array, u: Array) -> Array:
+    """For every u, the first token whose cumulative probability in its row exceeds u."""
     # Row r's distribution is shifted to [r, r + 1), so one search serves all rows.
     rows, vocabulary = cumulative.shape
     shifted = (cumulative + np.arange(rows)[:, None]).ravel()
-    found = np.searchsorted(shifted, u + front.row_of, side="right")
-    return np.minimum(found - front.row_of * vocabulary, vocabulary - 1)
+    # A u close to 1 must not be rounded up into the next row.
+    wanted = np.minimum(u + row_of, np.nextafter(row_of + 1.0, 0))
+    tokens: Array = np.searchsorted(shifted, wanted, side="right") - row_of * vocabulary
+    return tokens
 
 
 def _members(group_of: Array, groups: Array) -> list[tuple[int, Array]]:

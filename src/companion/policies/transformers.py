@@ -1,6 +1,5 @@
 """A policy that runs a transformers model in this process, on the CPU or a GPU."""
 
-import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers.utils.logging import disable_progress_bar
 
 from companion.policies import sampling
 from companion.policies.decoding import Decoding, log_probabilities
@@ -73,6 +72,11 @@ class TransformersPolicy:
         decoding: Decoding,
     ) -> list[list[NDArray[np.float64]]]:
         """Teacher forcing in batches of similar length; see the protocol."""
+        if len(prompts) != len(continuations):
+            raise ValueError(
+                f"continuations: a group for each of the {len(prompts)} prompts; "
+                f"got {len(continuations)}"
+            )
         scores = [[np.empty(0)] * len(group) for group in continuations]
         rows = [
             (len(prompts[i]) + len(continuation), i, j)
@@ -81,7 +85,7 @@ class TransformersPolicy:
             if continuation
         ]
         rows.sort()
-        self._check_context(rows[-1][0] if rows else 0)
+        self._check(prompts, rows[-1][0] if rows else 0)
         start = 0
         while start < len(rows):
             end = start + 1
@@ -121,8 +125,8 @@ class TransformersPolicy:
     def next_token_distribution(
         self, prefixes: Sequence[Tokens], decoding: Decoding
     ) -> NDArray[np.float64]:
-        """The log-probabilities (nats) of the token after each prefix, shape (prefixes, vocabulary)."""
-        self._check_context(max(map(len, prefixes), default=0))
+        """Log-probabilities (nats) of the token after each prefix, shape (prefixes, vocabulary)."""
+        self._check(prefixes, max(map(len, prefixes), default=0))
         found = []
         width = max(map(len, prefixes), default=1)
         at_once = max(1, TOKENS_AT_ONCE // width)
@@ -153,7 +157,9 @@ class TransformersPolicy:
             model, self.end_tokens, self.pad_token, weights_hash(model), self.most_rows
         )
 
-    def _check_context(self, longest: int) -> None:
+    def _check(self, prompts: Sequence[Tokens], longest: int) -> None:
+        if not all(prompts):
+            raise ValueError("prompts: an empty prompt has no next token; give at least one token")
         context = self.model.config.max_position_embeddings
         if longest > context:
             raise ValueError(
@@ -164,6 +170,9 @@ class TransformersPolicy:
 def load_policy(folder: Path, *, use_gpu: bool = False) -> TransformersPolicy:
     """Load a checkpoint folder (``config.json`` and ``model.safetensors``) in single precision.
 
+    Nothing in the folder is executed, and neither its generation_config.json nor any other file
+    changes how tokens are drawn.
+
     Raises:
         CheckpointError: where the folder is missing, incomplete or damaged.
         ValueError: where a GPU is asked for and there is none.
@@ -173,19 +182,44 @@ def load_policy(folder: Path, *, use_gpu: bool = False) -> TransformersPolicy:
     for name in ("config.json", WEIGHTS):
         if not (folder / name).is_file():
             raise CheckpointError(f"checkpoint {folder.name}: the folder has no {name}")
+    disable_progress_bar()  # it would end up in the pages of the book
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
         )
-    except (SafetensorError, OSError, RuntimeError, ValueError, json.JSONDecodeError) as damage:
-        raise CheckpointError(f"checkpoint {folder.name} is damaged: {damage}") from None
+    except Exception as damage:  # a damaged configuration lets transformers stumble anywhere
+        first_sentence = " ".join(str(damage).split()).split(". ")[0].rstrip(".")
+        what = f"{type(damage).__name__}: {first_sentence}"
+        raise CheckpointError(
+            f"checkpoint {folder.name} is damaged, or its files do not belong together ({what})"
+        ) from None
+    # transformers would make up the first and leave out the second.
+    differing = sorted({*report["missing_keys"], *report["unexpected_keys"]})
+    if differing:
+        raise CheckpointError(
+            f"checkpoint {folder.name}: {WEIGHTS} and config.json do not belong together "
+            f"({len(differing)} tensors are in one of them only, such as {differing[0]})"
+        )
+    if not all(value.isfinite().all() for value in model.parameters()):
+        raise CheckpointError(f"checkpoint {folder.name} is damaged: weights are not finite")
     model.to("cuda" if use_gpu else "cpu").eval()
     return policy_of(model)
 
 
 def policy_of(model: PreTrainedModel) -> TransformersPolicy:
-    """A policy around a model at hand, its end and pad tokens as its configuration says."""
+    """A policy around a model at hand, its end and pad tokens as its configuration says.
+
+    Raises:
+        CheckpointError: where the configuration names no end token.
+    """
     ends = model.config.eos_token_id
+    if ends is None or ends == []:
+        raise CheckpointError("config.json: eos_token_id names no end token; give one, such as 1")
     end_tokens = frozenset(ends if isinstance(ends, list) else [ends])
     pad = model.config.pad_token_id
     # Padding is masked, so any id does where a model has none of its own.

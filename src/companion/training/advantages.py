@@ -32,4 +32,7 @@ def group_normalised(rewards: ArrayLike) -> NDArray[np.float64]:
         scored, values - np.where(scored, values, 0).sum(1, keepdims=True) / count, 0.0
     )
     deviation = np.sqrt((centred**2).sum(1, keepdims=True) / count)
-    return np.where(deviation > 0, centred / (deviation + EPSILON), 0.0)
+    # Equal rewards such as 0.1 can leave a deviation of rounding errors.
+    highest = np.where(scored, values, -np.inf).max(1, keepdims=True)
+    lowest = np.where(scored, values, np.inf).min(1, keepdims=True)
+    return np.where(highest > lowest, centred / (deviation + EPSILON), 0.0)

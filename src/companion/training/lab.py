@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -97,17 +98,19 @@ def train_lab(recipe: LabRecipe, work: Path, output: Path, report: Report) -> Ma
 
 
 def check(recipe: LabRecipe) -> None:
-    """Refuse spacings that no saved step falls on.
+    """Refuse spacings that no saved step falls on, or that leave out the last one.
 
     Raises:
         ValueError: naming the setting and a valid value.
     """
-    for name, spacing in (
-        ("spacing", recipe.spacing),
-        ("control_spacing", recipe.control_spacing),
+    for name, spacing, steps in (
+        ("spacing", recipe.spacing, recipe.rewarded.steps),
+        ("control_spacing", recipe.control_spacing, recipe.control.steps),
     ):
         if spacing < 1 or spacing % SAVE_EVERY:
             raise ValueError(f"{name}: a multiple of {SAVE_EVERY}, such as 50; got {spacing}")
+        if steps % spacing:
+            raise ValueError(f"{name}: a divisor of the {steps} steps; got {spacing}")
 
 
 def train_side_by_side(recipe: LabRecipe, base: Path, work: Path, report: Report) -> None:
@@ -137,17 +140,17 @@ def _train_one(name: str, recipe: GrpoRecipe, base: Path, work: Path, queue: Any
 
 def trained(folder: Path, step: int) -> LlamaForCausalLM:
     """The model of a saved step of a run."""
-    model = new_model(0)
-    model.load_state_dict(load_file(folder / f"step-{step:04d}.safetensors"), strict=False)
+    weights = load_file(folder / f"step-{step:04d}.safetensors")
+    embedding = weights["model.embed_tokens.weight"]
+    model = new_model(0, hidden=embedding.shape[1])
+    model.load_state_dict(weights | {"lm_head.weight": embedding})  # tied, so it is stored once
     return model
 
 
 def write_checkpoint(model: LlamaForCausalLM, folder: Path) -> None:
     """Write a checkpoint in half precision with its configuration and tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
-    half = new_model(0)
-    half.load_state_dict(model.state_dict())
-    half.half().save_pretrained(folder)
+    deepcopy(model).half().save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)  # decoding is always explicit
     tokenizer().save_pretrained(folder)
 

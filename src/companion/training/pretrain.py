@@ -32,10 +32,10 @@ class PretrainRecipe:
 
     seed: int = 0
     hidden: int = 64
-    steps: int = 3000
+    steps: int = 2500
     traces_per_size: int = 64  # so a step reads 128 traces
     on_target_3: float = 0.1  # share of the traces that reach the target
-    on_target_4: float = 0.2  # rarer by chance alone, so shown more often
+    on_target_4: float = 0.35  # rarer by chance alone, so shown more often
     pool: int = 4000  # draws of training problems of each size
     learning_rate: float = 2e-3
     warmup: int = 100
@@ -52,7 +52,12 @@ def pretrain(recipe: PretrainRecipe, folder: Path, progress: Progress) -> LlamaF
 
     Returns:
         The trained model, in single precision.
+
+    Raises:
+        ValueError: for settings that cannot work, before anything is computed.
+        TrainingStateError: where the folder's state is damaged or of other settings.
     """
+    _check(recipe)
     model = new_model(seed_of("model", recipe.seed) % 2**31, recipe.hidden)
     optimizer = torch.optim.AdamW(
         model.parameters(),
@@ -94,6 +99,17 @@ def pretrain(recipe: PretrainRecipe, folder: Path, progress: Progress) -> LlamaF
     return model
 
 
+def _check(recipe: PretrainRecipe) -> None:
+    for name in ("steps", "traces_per_size", "pool"):
+        if getattr(recipe, name) < 1:
+            raise ValueError(f"{name}: 1 or more; got {getattr(recipe, name)}")
+    if recipe.hidden < 32 or recipe.hidden % 32:
+        raise ValueError(f"hidden: a multiple of 32, such as 64; got {recipe.hidden}")
+    for name in ("on_target_3", "on_target_4"):
+        if not 0 <= getattr(recipe, name) <= 1:
+            raise ValueError(f"{name}: a share from 0 to 1; got {getattr(recipe, name)}")
+
+
 def learning_rate(recipe: PretrainRecipe, step: int) -> float:
     """Linear warm-up, then a cosine down to zero."""
     if step < recipe.warmup:
@@ -120,4 +136,3 @@ def next_token_loss(
     return torch.nn.functional.cross_entropy(
         logits[:, :-1].reshape(-1, logits.shape[-1]), labels[:, 1:].reshape(-1), ignore_index=-100
     )
-

@@ -5,15 +5,15 @@ sampled: the importance ratio is 1, clipping never acts, and the gradient is the
 
     mean over samples of  advantage / length * grad log pi(completion | prompt),
 
-with no KL term (arXiv 2402.03300; DESIGN: no KL). Samples that are equal token for token are
-computed once, weighted by the sum of their advantages.
+with no KL term: nothing but the reward pulls (arXiv 2402.03300, without its penalty). Samples that
+are equal token for token are computed once, weighted by the sum of their advantages.
 """
 
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -28,13 +28,14 @@ from companion.lab.tokenizer import EOS, PAD, Tokens, decode, prompt
 from companion.policies import sampling
 from companion.policies.decoding import Decoding
 from companion.policies.protocol import Samples
+from companion.policies.transformers import weights_hash
 from companion.seeds import generator, seed_of
 from companion.training import state
 from companion.training.advantages import group_normalised
 from companion.training.pretrain import Progress
 
 SAVE_EVERY = 25  # steps; also the spacing of a lineage's checkpoints
-ROWS_AT_ONCE = 512  # completions of one backward pass
+ROWS_AT_ONCE = 128  # completions of one backward pass: few enough to stay in the cache
 SILENT_STEPS = 10  # so many first steps without any reward variance stop the run
 
 Reward = Literal["trace", "random"]
@@ -53,10 +54,10 @@ class GrpoRecipe:
     """
 
     seed: int = 0
-    steps: int = 300
+    steps: int = 500
     problems_per_step: int = 96  # half of them with three numbers, half with four
     group_size: int = 16
-    learning_rate: float = 3e-5
+    learning_rate: float = 2.5e-5
     max_tokens: int = 40  # the longest valid trace takes 32
     reward: Reward = "trace"
 
@@ -74,6 +75,7 @@ def grpo(
 
     Raises:
         ValueError: for settings that cannot work, before anything is computed.
+        TrainingStateError: where the folder's state is damaged or of other settings.
         NothingToLearnError: where no group of the first steps has reward variance.
     """
     _check(recipe)
@@ -81,7 +83,8 @@ def grpo(
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.99), weight_decay=0.0
     )
-    settings = {"kind": "grpo", **asdict(recipe)}
+    # The base is a setting too: a state must not go on from another one.
+    settings = {"kind": "grpo", "base": weights_hash(model), **asdict(recipe)}
     finished = state.load(folder, model, optimizer, settings)
     log = state.Log(folder, finished)
     varied = any(line["groups_without_variance"] < 1 for line in state.read_log(folder))
@@ -107,7 +110,7 @@ def grpo(
         }
         log.append(**line)
         varied = varied or line["groups_without_variance"] < 1
-        if not varied and step + 1 >= SILENT_STEPS:
+        if not varied and step + 1 >= min(SILENT_STEPS, recipe.steps):
             raise NothingToLearnError(
                 f"reward: no group had reward variance in the first {step + 1} steps, so nothing "
                 "is learnt; check the reward, or start from a base that sometimes succeeds"
@@ -120,6 +123,10 @@ def grpo(
 
 
 def _check(recipe: GrpoRecipe) -> None:
+    if recipe.reward not in get_args(Reward):
+        raise ValueError(f"reward: {' or '.join(get_args(Reward))}; got {recipe.reward!r}")
+    if recipe.steps < 1:
+        raise ValueError(f"steps: 1 or more, such as 400; got {recipe.steps}")
     if recipe.group_size < 2:
         raise ValueError(f"group_size: 2 or more, such as 16; got {recipe.group_size}")
     if recipe.problems_per_step < 2 or recipe.problems_per_step % 2:
@@ -200,15 +207,17 @@ def backward(
     rows.sort(key=lambda row: row[0])
     for start in range(0, len(rows), ROWS_AT_ONCE):
         chunk = rows[start : start + ROWS_AT_ONCE]
-        width = chunk[-1][0]
-        ids = torch.full((len(chunk), width), PAD)
-        weight = torch.zeros(len(chunk), width - 1)
+        ids = torch.full((len(chunk), chunk[-1][0]), PAD)
+        weight = torch.zeros(ids.shape)
         for i, (length, given, tokens, each) in enumerate(chunk):
             ids[i, :length] = torch.tensor(given + tokens)
-            weight[i, len(given) - 1 : length - 1] = each
-        logits = model(input_ids=ids).logits[:, :-1]
-        scores = torch.log_softmax(logits, -1).gather(-1, ids[:, 1:, None]).squeeze(-1)
-        loss = -(weight * scores).sum() / advantages.size
+            weight[i, len(given) : length] = each
+        drawn = (weight != 0)[:, 1:]  # the tokens of the completions
+        hidden = model.model(input_ids=ids).last_hidden_state[:, :-1]
+        surprise = torch.nn.functional.cross_entropy(
+            model.lm_head(hidden[drawn]), ids[:, 1:][drawn], reduction="none"
+        )
+        loss = (weight[:, 1:][drawn] * surprise).sum() / advantages.size
         loss.backward()  # type: ignore[no-untyped-call]
 
 

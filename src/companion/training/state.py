@@ -5,6 +5,7 @@ steps in one file, replaced as a whole) and ``log.jsonl`` (one line a step). All
 derived from (seed, step), so nothing else is needed to go on exactly as if nothing had happened.
 """
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -41,18 +42,24 @@ def save(
     settings: dict[str, Any],
 ) -> None:
     """Save the state after ``step`` finished steps."""
-    tensors = {f"model.{name}": value for name, value in model.named_parameters()}
     names = [name for name, _ in model.named_parameters()]
+    tensors = {f"model.{name}": value.detach() for name, value in model.named_parameters()}
     for index, moments in optimizer.state_dict()["state"].items():
         for kind, value in moments.items():
             tensors[f"{kind}.{names[index]}"] = torch.as_tensor(value)
+    tensors = {name: value.contiguous() for name, value in tensors.items()}
     metadata = {"step": str(step), "settings": json.dumps(settings, sort_keys=True)}
-    write_atomically(
-        folder / STATE,
-        lambda path: save_file(
-            {name: value.detach().contiguous() for name, value in tensors.items()}, path, metadata
-        ),
-    )
+    metadata["checksum"] = _checksum(metadata, tensors)
+    write_atomically(folder / STATE, lambda path: save_file(tensors, path, metadata))
+
+
+def _checksum(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
+    """A hash over the step, the settings, and every tensor's name, type, shape and values."""
+    digest = hashlib.sha256(f"{metadata.get('step')} {metadata.get('settings')}".encode())
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name}{value.dtype}{tuple(value.shape)}".encode())
+        digest.update(value.numpy().tobytes())
+    return digest.hexdigest()
 
 
 def load(
@@ -73,12 +80,14 @@ def load(
         return 0
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata()
-            tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}
+            metadata = file.metadata() or {}
+            # Copies, because Windows cannot replace a file of which a part is still mapped.
+            tensors = {name: file.get_tensor(name).clone() for name in sorted(file.keys())}
     except (SafetensorError, OSError) as damage:
-        raise TrainingStateError(
-            f"{path} is damaged ({damage}); remove it to train this run from its first step"
-        ) from None
+        raise _damaged(path, damage) from None
+    checksum = _checksum(metadata, tensors)
+    if metadata.get("checksum") != checksum:
+        raise _damaged(path, "its values are not those of its checksum")
     if metadata.get("settings") != json.dumps(settings, sort_keys=True):
         raise TrainingStateError(
             f"{path} was written under other settings; choose another folder, "
@@ -96,6 +105,12 @@ def load(
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": moments, "param_groups": groups})
     return int(metadata["step"])
+
+
+def _damaged(path: Path, why: object) -> TrainingStateError:
+    return TrainingStateError(
+        f"{path} is damaged ({why}); remove it to train this run from its first step"
+    )
 
 
 class Log:
