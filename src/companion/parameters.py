@@ -20,6 +20,7 @@ from companion.lab.world import HELD_OUT_OF_EACH_SIZE, LONGEST_COMPLETION, ROOM
 INJECTED_COMMENT = "# Parameters"  # first line of the cell that papermill adds
 PAPERMILL_NAMES = ("PAPERMILL_INPUT_PATH", "PAPERMILL_OUTPUT_PATH")  # added by --inject-paths
 STEPS_BETWEEN_CHECKPOINTS = 25
+LOWEST_TEMPERATURE = 0.001  # below it logits overflow; 0 is greedy
 
 REQUIREMENTS = {  # kind of pydantic error -> what the value has to be
     "bool_type": "True or False",
@@ -61,7 +62,7 @@ class ChapterParameters(BaseModel):
     profile: Name = Field("lab", description="label shown on the page")
     lineage: Name = Field("lab-grpo", description="checkpoints under study")
     early: Whole = Field(0, ge=0, description="training step of the early checkpoint")
-    late: Whole = Field(400, ge=1, description="training step of the late checkpoint")
+    late: Whole = Field(500, ge=1, description="training step of the late checkpoint")
     problems: Whole = Field(
         0, ge=0, le=HELD_OUT_OF_EACH_SIZE, description="held-out problems of each size, 0 for all"
     )
@@ -99,6 +100,11 @@ class ChapterParameters(BaseModel):
                 _sentence(fault["loc"][0], fault, cls.model_fields) for fault in error.errors()
             ]
             raise ParameterError("; ".join(sentences)) from None
+        if 0 < parameters.temperature < LOWEST_TEMPERATURE:
+            raise ParameterError(
+                f"temperature must be 0 or at least {LOWEST_TEMPERATURE}, for example 0.7; "
+                f"got {parameters.temperature}"
+            )
         if parameters.early >= parameters.late:
             raise ParameterError(
                 f"early must come before late ({parameters.late}), for example 0; "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from companion import measures
 from companion.countdown.space import Space
-from companion.experiments.rollouts import sampler_hash
+from companion.experiments.fingerprint import sampler_hash
 from companion.lab.evaluation import LANGUAGE
 from companion.policies.decoding import Decoding
 from companion.policies.exact import Exact, entrance_distribution, exact

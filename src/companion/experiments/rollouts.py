@@ -4,18 +4,15 @@ One row a sample: what it wrote, which leaf and which entrance of the problem's 
 reached (:data:`~companion.measures.MISS` for none), and with which two tokens it began.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-import companion
 from companion import measures
 from companion.countdown.space import Space
+from companion.experiments.fingerprint import sampler_hash
 from companion.lab.evaluation import LANGUAGE
 from companion.lab.tokenizer import WORDS, decode
 from companion.measures import MISS
@@ -119,17 +116,3 @@ def entrance_counts(table: pd.DataFrame, problems: int, n: int) -> measures.Coun
 def _counts(table: pd.DataFrame, column: str, sizes: Sequence[int], n: int) -> measures.Counts:
     values = table[column].to_numpy().reshape(len(sizes), n)
     return measures.Counts.from_samples(list(values), sizes, n)
-
-
-@cache
-def sampler_hash() -> str:
-    """A hash of the code that samples and scores: an edited sampler never reads old samples."""
-    root = Path(companion.__file__).parent
-    digest = hashlib.sha256()
-    sources = [root / "seeds.py", Path(__file__)]
-    for folder in ("countdown", "lab", "policies"):
-        sources += sorted((root / folder).glob("*.py"))
-    for source in sources:
-        digest.update(source.name.encode("utf-8"))
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]

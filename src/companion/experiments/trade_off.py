@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from companion import lineages, measures
 from companion.claims import Measured
-from companion.countdown.space import Space
+from companion.countdown.space import Space, space
 from companion.experiments.exactly import exact_table, first_pairs, solution_spaces
 from companion.experiments.rollouts import (
     Plan,
@@ -28,12 +28,14 @@ from companion.lab.evaluation import families, leaves, spaces
 from companion.measures import Bootstrap, Interval, Outcomes
 from companion.parameters import TradeOffParameters
 from companion.policies.decoding import Decoding
+from companion.policies.exact import Exact as SpaceProbabilities
 from companion.policies.transformers import TransformersPolicy, load_policy
 from companion.runs import RunStore, default_root
 from companion.seeds import seed_of
 
 MEASURES = ("pass@1", "coverage", "family coverage", "entrance entropy")
 ALL = "all"  # sizes together
+PAPER_COVERAGE = "coverage (paper's leaves)"  # exact only, beside the main one
 LADDER = (1, 2, 4, 8, 16, 32, 64, 128, 256, 320, 512, 1024, 2048)  # the k of pass@k
 
 Array = NDArray[np.float64]
@@ -63,7 +65,7 @@ class TradeOff:
         problems: one row a problem: numbers, target, size, leaves, entrances, traces.
         curve: one row for every (lineage, step, size, measure, kind): value and interval.
         pass_at_k: one row for every (lineage, step, size, k, kind): value and interval.
-        crossing: one row a size: where the early checkpoint's pass@k overtakes the late one's.
+        crossing: one row a size: from how many samples the early checkpoint is ahead.
         changes: one row for every (lineage, size, measure): late minus early, paired, exact.
         survivors: coverage at both checkpoints on the problems solved at both.
         retention: the share of early leaves, and of early-solved problems, found again late.
@@ -109,8 +111,13 @@ def run(parameters: TradeOffParameters) -> TradeOff:
                 sampled[name, step] = sampled_reach(store, policy, chosen, plan)
     survived = survivor_masks(sampled[early], sampled[late])
     lost = draw_lost_again(store, chosen, survived.lost, exactly[late], parameters, decoding)
-    survivors = survivor_table(exactly, sampled, early, late, survived.both, bootstrap)
-    retention = retention_table(exactly, sampled, early, late, parameters.samples, bootstrap)
+    late_control = (control, parameters.late)
+    survivors = survivor_table(
+        exactly, sampled, early, late, late_control, survived.both, bootstrap
+    )
+    retention = retention_table(
+        exactly, sampled, early, late, late_control, parameters.samples, bootstrap
+    )
     changes = change_table(exactly, parameters, sizes, bootstrap)
     return TradeOff(
         parameters=parameters,
@@ -168,7 +175,21 @@ def exact_reach(
     """A checkpoint's probabilities and measures, without sampling; coverage at ``n``."""
     table = exact_table(store, policy, chosen, decoding)
     found = solution_spaces(table, chosen)
-    return _reach(leaves(found), families(found), measures.entropy(first_pairs(table)), n)
+    reach = _reach(leaves(found), families(found), measures.entropy(first_pairs(table)), n)
+    reach.values[PAPER_COVERAGE] = measures.coverage(paper_leaves(found), n)
+    reach.values["open entrances"] = [int((one.access > 0).sum()) for one in found]
+    return reach
+
+
+def paper_leaves(found: Sequence[SpaceProbabilities]) -> measures.Exact:
+    """The probability of every leaf that the paper's rule tells apart."""
+    as_paper = [space(one.space.problem, "whole", "paper") for one in found]
+    return measures.Exact.of(
+        [
+            np.bincount(other.leaf_of, one.trace, minlength=len(other.leaves))
+            for one, other in zip(found, as_paper, strict=True)
+        ]
+    )
 
 
 def sampled_reach(
@@ -205,18 +226,20 @@ def survivor_masks(early: Reach, late: Reach) -> measures.Survivors:
 
 
 def problem_table(chosen: Iterable[Space]) -> pd.DataFrame:
-    """One row a problem."""
-    return pd.DataFrame(
-        {
-            "size": str(len(one.problem.numbers)),
-            "numbers": " ".join(map(str, one.problem.numbers)),
-            "target": one.problem.target,
-            "leaves": len(one.leaves),
-            "entrances": len(one.entrances),
-            "traces": len(one.traces),
-        }
+    """One row a problem; the columns are there even for none."""
+    rows = [
+        (
+            str(len(one.problem.numbers)),
+            " ".join(map(str, one.problem.numbers)),
+            one.problem.target,
+            len(one.leaves),
+            len(one.entrances),
+            len(one.traces),
+        )
         for one in chosen
-    )
+    ]
+    columns = ["size", "numbers", "target", "leaves", "entrances", "traces"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def of_size(sizes: NDArray[np.str_], size: str) -> NDArray[np.bool_]:
@@ -275,22 +298,24 @@ def crossing_table(
     parameters: TradeOffParameters,
     bootstrap: Bootstrap,
 ) -> pd.DataFrame:
-    """The smallest k at which the early checkpoint's exact pass@k reaches the late one's.
+    """The smallest k at which the early checkpoint's exact pass@k is above the late one's.
 
-    ``k`` is 0 where there is none up to the largest k shown. The gap is pass@k late minus
-    early at as many samples as the run draws, paired over problems.
+    ``k`` is 1 where the early one is ahead from the start, and 0 where it is ahead at no k up to
+    the largest one shown. The gap is pass@k late minus early at as many samples as the run draws,
+    paired over problems.
     """
-    steps = np.arange(1, LADDER[-1] + 1)
     curves = [
-        np.array([measures.pass_at_k(r.leaves, int(k)) for k in steps]) for r in (early, late)
+        np.array([measures.pass_at_k(reach.leaves, k) for k in range(1, LADDER[-1] + 1)])
+        for reach in (early, late)
     ]
+    ends = [measures.pass_at_k(reach.leaves, parameters.samples) for reach in (early, late)]
     rows = []
     for size in size_labels(sizes):
-        before, after = (curve[:, of_size(sizes, size)] for curve in curves)
-        crossed = np.flatnonzero((before.mean(1) >= after.mean(1)) & (steps > 1))
-        gap = bootstrap.difference(before[parameters.samples - 1], after[parameters.samples - 1])
-        k = int(steps[crossed[0]]) if len(crossed) else 0
-        rows.append({"size": size, "k": k} | _row(gap))
+        mine = of_size(sizes, size)
+        before, after = (curve[:, mine].mean(1) for curve in curves)
+        ahead = np.flatnonzero(before > after)
+        gap = bootstrap.difference(*(end[mine] for end in ends))
+        rows.append({"size": size, "k": int(ahead[0]) + 1 if len(ahead) else 0} | _row(gap))
     return pd.DataFrame(rows)
 
 
@@ -300,17 +325,14 @@ def change_table(
     sizes: NDArray[np.str_],
     bootstrap: Bootstrap,
 ) -> pd.DataFrame:
-    """Late minus early and late over early, paired over problems, of the lineage and the control.
-
-    The control is compared at the same step: its last shown one that the lineage shows too.
-    """
+    """Late minus early and late over early, paired, of the lineage and of the control."""
     rows = []
     for name in dict.fromkeys((parameters.lineage, parameters.control)):
         before = exactly[name, parameters.early].values
-        after = exactly[name, shown(name, parameters)[-1]].values
+        after = exactly[name, parameters.late].values
         for size in size_labels(sizes):
             mine = of_size(sizes, size)
-            for measure in MEASURES:
+            for measure in (*MEASURES, PAPER_COVERAGE):
                 pair = before.loc[mine, measure], after.loc[mine, measure]
                 ratio = bootstrap.ratio(pair[1], pair[0])
                 rows.append(
@@ -334,21 +356,26 @@ def survivor_table(
     sampled: dict[tuple[str, int], Reach],
     early: tuple[str, int],
     late: tuple[str, int],
+    control: tuple[str, int],
     both: NDArray[np.bool_],
     bootstrap: Bootstrap,
 ) -> pd.DataFrame:
-    """Coverage on the problems that samples solve at both checkpoints.
+    """Coverage on the problems that samples solve at both checkpoints, and the late control's.
 
     The samples that chose the problems flatter both coverages; the exact values are measured with
     nothing that took part in the choice.
     """
     rows = []
     for kind, points in (("exact", exactly), ("sampled", sampled)):
-        before, after = (points[p].values.loc[both, "coverage"] for p in (early, late))
+        before, after, other = (
+            points[p].values.loc[both, "coverage"] for p in (early, late, control)
+        )
         for when, interval in (
             ("early", bootstrap.mean(before)),
             ("late", bootstrap.mean(after)),
             ("change", bootstrap.difference(before, after)),
+            ("late control", bootstrap.mean(other)),
+            ("change of the control", bootstrap.difference(before, other)),
         ):
             rows.append({"kind": kind, "when": when} | _row(interval))
     return pd.DataFrame(rows)
@@ -359,19 +386,29 @@ def retention_table(
     sampled: dict[tuple[str, int], Reach],
     early: tuple[str, int],
     late: tuple[str, int],
+    control: tuple[str, int],
     n: int,
     bootstrap: Bootstrap,
 ) -> pd.DataFrame:
-    """The pooled share of early leaves, and of early-solved problems, that are found again late."""
+    """The pooled share of early leaves, and of early-solved problems, that are found again.
+
+    A single leaf is harder to find twice than any leaf at all, so a share below that of the
+    problems means nothing by itself. What to expect is said by two more rows: the early policy
+    drawn a second time, and the late control.
+    """
     rows = []
     for kind, points in (("exact", exactly), ("sampled", sampled)):
-        before, after = points[early].leaves, points[late].leaves
-        for what, turnover in (
-            ("leaf", measures.leaf_turnover(before, after, n)),
-            ("problem", measures.problem_turnover(before, after, n)),
-        ):
-            share = bootstrap.ratio(turnover.retained, turnover.early)
-            rows.append({"kind": kind, "what": what} | _row(share))
+        again = {"late": points[late], "late control": points[control]}
+        if kind == "exact":
+            again["early once more"] = points[early]  # samples would be compared with themselves
+        before = points[early].leaves
+        for who, reach in again.items():
+            for what, turnover in (
+                ("leaf", measures.leaf_turnover(before, reach.leaves, n)),
+                ("problem", measures.problem_turnover(before, reach.leaves, n)),
+            ):
+                share = bootstrap.ratio(turnover.retained, turnover.early)
+                rows.append({"kind": kind, "again": who, "what": what} | _row(share))
     return pd.DataFrame(rows)
 
 
@@ -385,11 +422,13 @@ def draw_lost_again(
 ) -> pd.DataFrame:
     """The problems that samples solve early and not late, with fresh samples of the late one.
 
-    ``chance`` is the exact probability that so many samples solve the problem.
+    ``chance`` is the exact probability that so many samples solve the problem, ``open entrances``
+    how many entrances of its menu the late checkpoint takes at all.
     """
     places = np.flatnonzero(lost)
     table = problem_table([chosen[i] for i in places]).assign(place=places)
     table["chance"] = measures.pass_at_k(late.leaves, parameters.resamples)[places]
+    table["open entrances"] = late.values["open entrances"].to_numpy()[places]
     table["solved"] = 0
     if len(places):
         seed = seed_at(parameters, parameters.lineage, parameters.late, "lost")
@@ -439,7 +478,7 @@ def measured(
     kept = rows_by("when", survivors.query("kind == 'exact'"))
     found["tradeoff.survivors.coverage.early"] = _measured(kept["early"], "exact")
     found["tradeoff.survivors.coverage.late"] = _measured(kept["late"], "exact", kept["change"])
-    again = rows_by("what", retention.query("kind == 'sampled'"))
+    again = rows_by("what", retention.query("kind == 'sampled' and again == 'late'"))
     for what in ("leaf", "problem"):
         found[f"tradeoff.retention.{what}"] = _measured(again[what], "sampled")
     share = recovered(lost)
@@ -461,11 +500,16 @@ def _measured(row: Row, how: str, change: Row | None = None) -> Measured | None:
     if not np.isfinite([value, low, high]).all():
         return None  # no problem, or one: nothing says how problems differ
     difference = None if change is None else (float(change["low"]), float(change["high"]))
+    if difference is not None and not np.isfinite(difference).all():
+        difference = None
     return Measured(value, low, high, f"{int(row['problems'])} problems, {how}", difference)
 
 
 def direction(row: Row) -> str:
-    """What an interval of a change says: it rises, it falls, or it does not clearly change."""
-    if not row["low"] <= 0 <= row["high"]:
-        return "rises" if row["value"] > 0 else "falls"
-    return "does not clearly change"
+    """What an interval of a change says: it rises, it falls, or it does not clearly change.
+
+    Without an interval (NaN: only one problem), nothing is clear.
+    """
+    if row["low"] > 0:
+        return "rises"
+    return "falls" if row["high"] < 0 else "does not clearly change"

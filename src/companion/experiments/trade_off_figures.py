@@ -27,7 +27,8 @@ def along_training(results: TradeOff, measures: tuple[str, ...], size: str = ALL
     for panel, measure in zip(axes, measures, strict=True):
         panel.set_ylabel(LABELS.get(measure, "share"))
         _draw_lineages(panel, results, measure, size)
-        panel.set_ylim(bottom=0)
+    for panel in axes:
+        _from_zero([panel])
     add_legend(figure)
     what = " ".join(_sentence(results, measure, size) for measure in measures)
     return figure, f"Measures along training, {_size(size)}. {what}"
@@ -43,7 +44,7 @@ def by_size(results: TradeOff, measure: str) -> Described:
     )
     for panel, size in zip(axes, sizes, strict=True):
         _draw_lineages(panel, results, measure, size)
-        panel.set_ylim(bottom=0)
+    _from_zero(axes)
     add_legend(figure)
     what = " ".join(f"{_size(size)}: {_sentence(results, measure, size)}" for size in sizes)
     return figure, f"{_title(measure, results)} along training. {what}"
@@ -53,17 +54,17 @@ def pass_at_k(results: TradeOff) -> Described:
     """pass@k against k, early, late and the late control, a panel for each size of problem."""
     p, sizes = results.parameters, _sizes(results)
     control = int(results.pass_at_k.query("lineage == @p.control")["step"].max())
-    series = (
-        (p.lineage, p.early, f"step {p.early}", STYLES[1]),
-        (p.lineage, p.late, f"step {p.late}", REWARDED),
-        (p.control, control, f"random reward, step {control}", CONTROL),
-    )
+    series = {
+        (p.lineage, p.early): (f"step {p.early}", STYLES[1]),
+        (p.lineage, p.late): (f"step {p.late}", REWARDED),
+        (p.control, control): (f"random reward, step {control}", CONTROL),
+    }
     figure, axes = small_multiples(
         [_size(size) for size in sizes], x_label="k (samples)", y_label="pass@k"
     )
     words = []
     for panel, size in zip(axes, sizes, strict=True):
-        for name, step, label, style in series:
+        for (name, step), (label, style) in series.items():
             table = results.pass_at_k
             here = (table["lineage"] == name) & (table["step"] == step) & (table["size"] == size)
             exact, drawn = (table[here & (table["kind"] == kind)] for kind in ("exact", "sampled"))
@@ -78,13 +79,19 @@ def pass_at_k(results: TradeOff) -> Described:
     return figure, f"pass@k from one sample to {largest}. {' '.join(words)}"
 
 
+def _from_zero(axes: list[Axes]) -> None:
+    """One scale for the panels, from zero to the highest of what is drawn in any."""
+    top = max(panel.get_ylim()[1] for panel in axes)
+    for panel in axes:
+        panel.set_ylim(0, top)
+
+
 def _draw_lineages(panel: Axes, results: TradeOff, measure: str, size: str) -> None:
     p = results.parameters
     chosen = results.curve.query("measure == @measure and size == @size")
-    for name, label, style in (
-        (p.lineage, "rewarded", REWARDED),
-        (p.control, "random reward", CONTROL),
-    ):
+    # A lineage that is its own control is drawn once, as the control.
+    looks = {p.lineage: ("rewarded", REWARDED), p.control: ("random reward", CONTROL)}
+    for name, (label, style) in looks.items():
         rows = chosen[chosen["lineage"] == name].sort_values("step")
         exact, drawn = (rows[rows["kind"] == kind] for kind in ("exact", "sampled"))
         _draw_exact(panel, exact, "step", f"{label}, exact", style)
@@ -112,10 +119,14 @@ def _draw_sampled(panel: Axes, rows: pd.DataFrame, x: str, label: str, style: St
 
 def _sentence(results: TradeOff, measure: str, size: str) -> str:
     rows = rows_by("lineage", results.changes.query("measure == @measure and size == @size"))
-    mine, control = rows[results.parameters.lineage], rows[results.parameters.control]
+    p = results.parameters
+    mine, control = rows[p.lineage], rows[p.control]
+    change = f"{_title(measure, results)} goes from {number(mine['early'])} to"
+    if p.lineage == p.control:
+        return f"{change} {number(control['late'])} with a random reward."
     return (
-        f"{_title(measure, results)} goes from {number(mine['early'])} to {number(mine['late'])} "
-        f"with the reward and to {number(control['late'])} with a random one."
+        f"{change} {number(mine['late'])} with the reward and to {number(control['late'])} with a "
+        "random one."
     )
 
 

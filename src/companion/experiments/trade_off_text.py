@@ -5,21 +5,21 @@ is chosen by the numbers: "falls" is written only where the interval says so.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
 from companion.claims import Checked, Verdict
 from companion.experiments.trade_off import (
     ALL,
-    MEASURES,
+    PAPER_COVERAGE,
     Row,
     TradeOff,
     direction,
     recovered,
     rows_by,
 )
-from companion.prose import number, percent, plural, say
+from companion.prose import change, number, percent, plural, say
 
 
 def world(results: TradeOff) -> None:
@@ -45,17 +45,16 @@ def along_training(results: TradeOff) -> None:
     """How the headline measures change with the reward."""
     p = results.parameters
     rows = _changes(results, p.lineage, ALL)
+    ratio, late = rows["pass@1"]["ratio"], number(float(rows["pass@1"]["late"]))
     say(
-        "From step {early} to step {late}, **pass@1 {gain}** from {p0} to {p1} "
-        "({gain_by:times} as high), while **coverage at {n} {loss}** from {c0} to {c1} and "
-        "**family coverage {doors}** from {f0} to {f1}.",
+        "From step {early} to step {late}, **pass@1 {gain}** from {p0} to {p1}, while **coverage "
+        "at {n} {loss}** from {c0} to {c1} and **family coverage {doors}** from {f0} to {f1}.",
         early=p.early,
         late=p.late,
         n=p.samples,
         gain=direction(rows["pass@1"]),
-        gain_by=float(rows["pass@1"]["ratio"]),
         p0=float(rows["pass@1"]["early"]),
-        p1=float(rows["pass@1"]["late"]),
+        p1=f"{late} ({number(ratio)}× as high)" if math.isfinite(ratio) else late,
         loss=direction(rows["coverage"]),
         c0=float(rows["coverage"]["early"]),
         c1=float(rows["coverage"]["late"]),
@@ -69,18 +68,16 @@ def control(results: TradeOff) -> None:
     """What the coin toss loses, beside what the reward loses."""
     p = results.parameters
     mine, other = (_changes(results, name, ALL) for name in (p.lineage, p.control))
-    loss, noise = mine["coverage"]["value"], other["coverage"]["value"]
-    if loss < 0:
-        share = f"{percent(max(0.0, noise / loss))} of what the rewarded lineage loses"
-    else:
-        share = "while the rewarded lineage loses none"
+    if p.lineage == p.control:
+        say("In this run the lineage is its own control, so nothing above is the reward's doing.")
+        return
     say(
         "The control, trained on a coin toss, moves from {c0} to {c1} in coverage: a change of "
-        "{noise:change}, {share}. Its pass@1 {gain}, from {p0} to {p1}.",
+        "{noise:change}{share}. Its pass@1 {gain}, from {p0} to {p1}.",
         c0=float(other["coverage"]["early"]),
         c1=float(other["coverage"]["late"]),
-        noise=float(noise),
-        share=share,
+        noise=float(other["coverage"]["value"]),
+        share=_share_of_loss(mine, other),
         p0=float(other["pass@1"]["early"]),
         p1=float(other["pass@1"]["late"]),
         gain=direction(other["pass@1"]),
@@ -94,7 +91,7 @@ def sizes(results: TradeOff) -> None:
         rows = _changes(results, p.lineage, size)
         say(
             "With **{size} numbers**, pass@1 {gain} ({p0} to {p1}) and coverage {loss} "
-            "({c0} to {c1}); the control's coverage ends at {control}.",
+            "({c0} to {c1}); the control's coverage ends at {control}{share}.",
             size=size,
             gain=direction(rows["pass@1"]),
             p0=float(rows["pass@1"]["early"]),
@@ -103,7 +100,22 @@ def sizes(results: TradeOff) -> None:
             c0=float(rows["coverage"]["early"]),
             c1=float(rows["coverage"]["late"]),
             control=float(_changes(results, p.control, size)["coverage"]["late"]),
+            share=_share_of_loss(rows, _changes(results, p.control, size)),
         )
+
+
+def paper_leaves(results: TradeOff) -> None:
+    """Coverage under the paper's rule for which solutions are one leaf."""
+    p = results.parameters
+    mine, other = (_changes(results, name, ALL)[PAPER_COVERAGE] for name in (p.lineage, p.control))
+    say(
+        "The paper's rule tells more solutions apart than ours. Under it the exact coverage {what} "
+        "from {before} to {after}; the control ends at {control}.",
+        what=direction(mine),
+        before=float(mine["early"]),
+        after=float(mine["late"]),
+        control=float(other["late"]),
+    )
 
 
 def changes(results: TradeOff) -> None:
@@ -114,7 +126,7 @@ def changes(results: TradeOff) -> None:
 
 def lost_problems(results: TradeOff) -> None:
     """The lost problems, one a row."""
-    table(results.lost[["numbers", "target", "leaves", "chance", "solved"]])
+    table(results.lost[["numbers", "target", "entrances", "open entrances", "chance", "solved"]])
 
 
 def table(rows: pd.DataFrame) -> None:
@@ -133,35 +145,32 @@ def entrances(results: TradeOff) -> None:
     row = _changes(results, p.lineage, ALL)["entrance entropy"]
     say(
         "The entrance entropy {what}: from {before:nats} to {after:nats}, a change of "
-        "{value:change} ({low:change} to {high:change}). The control ends at {control:nats}.",
+        "{change}. The control ends at {control:nats}.",
         what=direction(row),
         before=float(row["early"]),
         after=float(row["late"]),
-        value=float(row["value"]),
-        low=float(row["low"]),
-        high=float(row["high"]),
+        change=_with_interval(row, change),
         control=float(_changes(results, p.control, ALL)["entrance entropy"]["late"]),
     )
 
 
 def crossing(results: TradeOff) -> None:
-    """Where the early checkpoint's pass@k overtakes the late one's."""
-    largest = int(results.pass_at_k["k"].max())
+    """From how many samples the early checkpoint's pass@k is above the late one's."""
+    largest = plural(int(results.pass_at_k["k"].max()), "sample")
     for row in results.crossing.to_dict("records"):
         where = "all problems" if row["size"] == ALL else f"{row['size']} numbers"
         if row["k"] == 0:
-            crossed = f"the late checkpoint stays ahead up to {plural(largest, 'sample')}"
+            crossed = f"the early checkpoint is never ahead, up to {largest}"
+        elif row["k"] == 1:
+            crossed = "the early checkpoint is ahead already at the first sample"
         else:
-            crossed = f"the early checkpoint overtakes it at {plural(int(row['k']), 'sample')}"
+            crossed = f"the early checkpoint overtakes the late one at {number(row['k'])} samples"
         say(
-            "- **{where}**: {crossed}. At {n} samples pass@k late minus early is {gap:change} "
-            "({low:change} to {high:change}).",
+            "- **{where}**: {crossed}. At {n} pass@k late minus early is {gap}.",
             where=where,
             crossed=crossed,
-            n=results.parameters.samples,
-            gap=float(row["value"]),
-            low=float(row["low"]),
-            high=float(row["high"]),
+            n=plural(results.parameters.samples, "sample"),
+            gap=_with_interval(row, change),
         )
 
 
@@ -171,48 +180,59 @@ def survivors(results: TradeOff) -> None:
     count = int(rows["early"]["problems"])
     if count < 2:
         say(
-            "Only {count} of {problems} problems is solved at both checkpoints: too few to say "
+            "{count} of {problems} problems is solved at both checkpoints: too few to say "
             "anything about survivors.",
-            count=count,
+            count="None" if count == 0 else "Only 1",
             problems=len(results.problems),
         )
         return
     say(
         "{count} of {problems} problems are solved at both checkpoints. On these survivors the "
-        "exact coverage {what}, from {before} to {after} (change {value:change}, {low:change} to "
-        "{high:change}). {so}",
+        "exact coverage {what}, from {before} to {after}, a change of {change}. The control's goes "
+        "to {control} on the same problems. {so}",
         count=count,
         problems=len(results.problems),
         what=direction(rows["change"]),
         before=float(rows["early"]["value"]),
         after=float(rows["late"]["value"]),
-        value=float(rows["change"]["value"]),
-        low=float(rows["change"]["low"]),
-        high=float(rows["change"]["high"]),
+        change=_with_interval(rows["change"], change),
+        control=float(rows["late control"]["value"]),
         so=(
             "Forgotten problems alone do not explain the loss."
             if direction(rows["change"]) == "falls"
-            else "In this run the survivors alone show no loss."
+            else "In this run the survivors alone show no clear loss."
         ),
     )
 
 
 def retention(results: TradeOff) -> None:
-    """Leaves kept beside problems kept."""
+    """Leaves kept beside problems kept, and what to expect of each."""
     for kind in ("exact", "sampled"):
-        rows = rows_by("what", results.retention.query("kind == @kind"))
+        rows = _retention(results, kind, "late")
+        how = {"exact": "Exactly", "sampled": "In samples"}[kind]
+        if math.isnan(rows["leaf"]["value"]):
+            say("{how}: the early checkpoint finds nothing that could be found again.", how=how)
+            continue
         say(
-            "{kind}: the late checkpoint finds {leaf:percent} of the early leaves again "
-            "({leaf_low:percent} to {leaf_high:percent}), and solves {problem:percent} of the "
-            "early-solved problems ({problem_low:percent} to {problem_high:percent}).",
-            kind={"exact": "Exactly", "sampled": "In samples"}[kind],
-            leaf=float(rows["leaf"]["value"]),
-            leaf_low=float(rows["leaf"]["low"]),
-            leaf_high=float(rows["leaf"]["high"]),
-            problem=float(rows["problem"]["value"]),
-            problem_low=float(rows["problem"]["low"]),
-            problem_high=float(rows["problem"]["high"]),
+            "{how}: of the early leaves the late checkpoint finds {leaf} again, and of the "
+            "early-solved problems it solves {problem}.",
+            how=how,
+            leaf=_with_interval(rows["leaf"], percent),
+            problem=_with_interval(rows["problem"], percent),
         )
+    once_more = _retention(results, "exact", "early once more")
+    if math.isnan(once_more["leaf"]["value"]):
+        return
+    control = _retention(results, "exact", "late control")
+    say(
+        "What to compare this with: the early checkpoint itself, drawn a second time, finds "
+        "{leaf:percent} of its leaves and {problem:percent} of its problems again, and the late "
+        "control {control_leaf:percent} and {control_problem:percent}.",
+        leaf=float(once_more["leaf"]["value"]),
+        problem=float(once_more["problem"]["value"]),
+        control_leaf=float(control["leaf"]["value"]),
+        control_problem=float(control["problem"]["value"]),
+    )
 
 
 def lost(results: TradeOff) -> None:
@@ -221,21 +241,28 @@ def lost(results: TradeOff) -> None:
     if share is None:
         say("No problem is solved early and not late: there is nothing to draw again.")
         return
-    closed = int((results.lost["chance"] == 0).sum())
+    closed = results.lost[results.lost["chance"] == 0]
+    entered = int((closed["open entrances"] > 0).sum())
     say(
-        "{lost} solved at step {early} and not at step {late}. Of these, {resamples} fresh "
-        "samples solve {solved} ({share:percent}, {low:percent} to {high:percent}). The exact "
-        "probability is zero for {closed} of them: every valid trace needs a token that this "
-        "decoding never draws.",
-        lost=plural(len(results.lost), "problem") + (" is" if len(results.lost) == 1 else " are"),
+        "{lost} solved at step {early} and not at step {late}. With {resamples} of each, {solved} "
+        "of {count} {are} solved ({share:percent}, {low:percent} to {high:percent}). {chance}",
+        lost=plural(share.n, "problem") + (" is" if share.n == 1 else " are"),
         early=p.early,
         late=p.late,
-        resamples=p.resamples,
+        resamples=plural(p.resamples, "fresh sample"),
         solved=int((results.lost["solved"] > 0).sum()),
+        count=share.n,
+        are="is" if share.n == 1 else "are",
         share=share.value,
         low=share.low,
         high=share.high,
-        closed=closed,
+        chance=(
+            f"The exact probability is zero for {number(len(closed))} of them: every valid trace "
+            f"needs a token that this decoding never draws. On {number(entered)} of these the "
+            "policy still takes an entrance of the menu, and strays behind it."
+            if len(closed)
+            else "The exact probability is zero for none of them."
+        ),
     )
 
 
@@ -258,6 +285,26 @@ def verdict(rows: Sequence[Checked]) -> None:
     )
 
 
+def _with_interval(row: Row, unit: Callable[[float], str]) -> str:
+    """A value with its interval, if it has one: of a single problem there is none."""
+    value, low, high = (float(row[part]) for part in ("value", "low", "high"))
+    if not math.isfinite(low) or not math.isfinite(high):
+        return unit(value)
+    return f"{unit(value)} ({unit(low)} to {unit(high)})"
+
+
+def _retention(results: TradeOff, kind: str, who: str) -> dict[str, Row]:
+    return rows_by("what", results.retention.query("kind == @kind and again == @who"))
+
+
+def _share_of_loss(mine: dict[str, Row], control: dict[str, Row]) -> str:
+    """What the control loses of the coverage that the lineage loses, where it loses any."""
+    loss, noise = mine["coverage"]["value"], control["coverage"]["value"]
+    if not loss < 0:
+        return ", while the rewarded lineage loses none"
+    return f", {percent(max(0.0, noise / loss))} of what the rewarded lineage loses"
+
+
 def _changes(results: TradeOff, lineage: str, size: str) -> dict[str, Row]:
     rows = rows_by("measure", results.changes.query("lineage == @lineage and size == @size"))
-    return {measure: rows[measure] for measure in MEASURES}
+    return rows
