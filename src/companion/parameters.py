@@ -62,7 +62,7 @@ class ChapterParameters(BaseModel):
     profile: Name = Field("lab", description="label shown on the page")
     lineage: Name = Field("lab-grpo", description="checkpoints under study")
     early: Whole = Field(0, ge=0, description="training step of the early checkpoint")
-    late: Whole = Field(500, ge=1, description="training step of the late checkpoint")
+    late: Whole = Field(400, ge=1, description="training step of the late checkpoint")
     problems: Whole = Field(
         0, ge=0, le=HELD_OUT_OF_EACH_SIZE, description="held-out problems of each size, 0 for all"
     )

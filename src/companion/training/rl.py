@@ -54,10 +54,10 @@ class GrpoRecipe:
     """
 
     seed: int = 0
-    steps: int = 500
+    steps: int = 400
     problems_per_step: int = 96  # half of them with three numbers, half with four
     group_size: int = 16
-    learning_rate: float = 2.5e-5
+    learning_rate: float = 3e-5
     max_tokens: int = 40  # the longest valid trace takes 32
     reward: Reward = "trace"
 
