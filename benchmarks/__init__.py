@@ -1,0 +1,1 @@
+"""What the project's own algorithms save, as ratios measured in one run: ``make bench``."""
