@@ -29,7 +29,9 @@ every intermediate result is a whole number, zero or more (the laboratory)."""
 Ratio = tuple[int, int]  # a reduced fraction; tuples hash several times faster than Fraction
 Multiset = tuple[int, ...]  # sorted numbers
 
-TABULATED = 4  # larger multisets are solved for one value at a time: their tables would not fit
+# Multisets up to this size are tabulated; larger ones are solved for one value at a time. Under
+# whole results a table of three numbers is small, and a world of small numbers meets it again.
+TABULATED = {True: 3, False: 2}  # by whether results must be whole
 
 
 def solve(problem: Problem, intermediates: Intermediates = "rational") -> tuple[Expression, ...]:
@@ -79,14 +81,17 @@ def expressions_by_value(numbers: Multiset, whole: bool) -> dict[Ratio, tuple[Ex
 
 @lru_cache(maxsize=65536)
 def _reaching(numbers: Multiset, target: Ratio, whole: bool) -> tuple[Expression, ...]:
-    if len(numbers) < TABULATED:
+    if len(numbers) <= TABULATED[whole]:
         return expressions_by_value(numbers, whole).get(target, ())
     found: list[Expression] = []
     for left, right in splits(numbers):
+        # Most needed values cannot be reached at all, so looking one up has to be cheap.
+        table = expressions_by_value(right, whole) if len(right) <= TABULATED[whole] else None
         for a, lefts in expressions_by_value(left, whole).items():
             for operator, swapped, b in _needed(a, target, right, whole):
-                rights = _reaching(right, b, whole)
-                found.extend(_join(operator, swapped, lefts, rights, same_side=left == right))
+                rights = _reaching(right, b, whole) if table is None else table.get(b)
+                if rights:
+                    found.extend(_join(operator, swapped, lefts, rights, same_side=left == right))
     return tuple(dict.fromkeys(found))
 
 
@@ -131,30 +136,33 @@ def _combinations(a: Ratio, b: Ratio, whole: bool) -> Iterator[tuple[Operator, b
 
 def _needed(
     a: Ratio, target: Ratio, right: Multiset, whole: bool
-) -> Iterator[tuple[Operator, bool, Ratio]]:
+) -> list[tuple[Operator, bool, Ratio]]:
     """Every operation that can make the target of ``a``, with the other value that it needs."""
     (p, q), (t, u) = a, target
-    candidates: list[tuple[Operator, bool, Ratio]] = [
-        ("+", False, _reduced(t * q - p * u, u * q)),  # b = t - a
-        ("-", False, _reduced(p * u - t * q, u * q)),  # b = a - t
-        ("-", True, _reduced(t * q + p * u, u * q)),  # b = t + a
+    pu, tq, qu = p * u, t * q, q * u
+    needed: list[tuple[Operator, bool, Ratio]] = [
+        ("+", False, _reduced(tq - pu, qu)),  # b = t - a
+        ("-", False, _reduced(pu - tq, qu)),  # b = a - t
+        ("-", True, _reduced(tq + pu, qu)),  # b = t + a
     ]
     if p:
-        candidates.append(("*", False, _reduced(t * q, u * p)))  # b = t / a
-        candidates.append(("/", True, _reduced(t * p, u * q)))  # b = t * a
+        needed.append(("*", False, _reduced(tq, pu)))  # b = t / a
+        needed.append(("/", True, _reduced(t * p, qu)))  # b = t * a
         if t:
-            candidates.append(("/", False, _reduced(p * u, q * t)))  # b = a / t
+            needed.append(("/", False, _reduced(pu, tq)))  # b = a / t
     elif t == 0:
         # Zero times anything, and zero divided by anything but zero, is zero.
         for b in expressions_by_value(right, whole):
-            candidates.append(("*", False, b))
+            needed.append(("*", False, b))
             if b[0]:
-                candidates.append(("/", False, b))
-    for operator, swapped, b in candidates:
-        if not whole or any(
-            (operator, swapped, target) == made for made in _combinations(a, b, whole)
-        ):
-            yield operator, swapped, b
+                needed.append(("/", False, b))
+    if whole:
+        return [
+            (operator, swapped, b)
+            for operator, swapped, b in needed
+            if (operator, swapped, target) in _combinations(a, b, whole)
+        ]
+    return needed
 
 
 def _join(
@@ -175,7 +183,9 @@ def _join(
 
 
 def _reduced(numerator: int, denominator: int) -> Ratio:
-    if denominator < 0:
-        numerator, denominator = -numerator, -denominator
+    if denominator == 1:
+        return (numerator, 1)
     divisor = gcd(numerator, denominator)
+    if denominator < 0:
+        divisor = -divisor
     return (numerator // divisor, denominator // divisor)
