@@ -22,10 +22,10 @@ from benchmarks.enumerator import plain_leaves
 from benchmarks.generation import generate
 from benchmarks.verifier import sympy_correct
 from companion import lineages
-from companion.countdown import answers, expressions, leaves, solver
+from companion.countdown import answers, leaves, solver
 from companion.countdown.problems import Problem
 from companion.lab import evaluation, world
-from companion.lab.tokenizer import prompt
+from companion.lab.tokenizer import Tokens, decode, prompt
 from companion.policies.transformers import TransformersPolicy, load_policy
 from companion.seeds import generator
 
@@ -89,52 +89,61 @@ def enumeration(count: int = 100) -> Ratio:
     )
 
 
-def sampling(name: str, policy: TransformersPolicy, problems: int, bar: float) -> Ratio:
-    """Draw 320 samples a problem; ``generate`` does the same problems, evenly from both sizes."""
-    half = problems // 2
-    chosen = [
-        prompt(one.problem)
-        for size in world.SIZES
-        for one in evaluation.spaces("held-out", size, world.HELD_OUT_OF_EACH_SIZE)[:half]
-    ]
-    return Ratio(
-        f"{SAMPLES} samples of {len(chosen)} problems, {name}",
-        "transformers generate",
+def sampling(name: str, policy: TransformersPolicy, problems: int, bar: float) -> tuple[Ratio, str]:
+    """Draw 320 samples of every held-out problem, and say how many tokens sharing saves.
+
+    ``generate`` does ``problems`` of them, evenly from both sizes, and is scaled up.
+    """
+    mine, every = prompts(problems // 2), prompts(world.HELD_OUT_OF_EACH_SIZE)
+    ratio = Ratio(
+        f"{SAMPLES} samples of {len(every)} problems, {name}",
+        f"transformers generate ({len(mine)} problems, scaled)",
         *pairs(
-            lambda: policy.sample(chosen, SAMPLES, evaluation.DECODING, seed=1),
-            lambda: generate(policy, chosen, SAMPLES, evaluation.DECODING, seed=1),
+            lambda: policy.sample(every, SAMPLES, evaluation.DECODING, seed=1),
+            lambda: generate(policy, mine, SAMPLES, evaluation.DECODING, seed=1),
+            scale=len(every) / len(mine),
         ),
         bar=bar,
     )
+    drawn = policy.sample(every, SAMPLES, evaluation.DECODING, seed=1)
+    prefixes = sum(len({c[:i] for c in s.completions for i in range(len(c))}) for s in drawn)
+    tokens = sum(int(s.counts @ np.array([len(c) for c in s.completions])) for s in drawn)
+    return ratio, f"{name}: {tokens:,} tokens drawn from {prefixes:,} distinct prefixes"
 
 
-def verification(distinct: int = 20_000, passes: int = 5) -> Ratio:
-    """Judge answers, half of them wrong, over and over with nothing kept between the passes.
+def prompts(of_each_size: int) -> list[Tokens]:
+    """The prompts of held-out problems, as many of each size."""
+    return [
+        prompt(one.problem)
+        for size in world.SIZES
+        for one in evaluation.spaces("held-out", size, world.HELD_OUT_OF_EACH_SIZE)[:of_each_size]
+    ]
 
-    sympy judges every fiftieth answer once and is scaled up.
-    """
-    rng = generator("benchmark", "verification")
-    work: dict[str, Problem] = {}
-    while len(work) < distinct:
-        trace = world.random_trace(tuple(int(n) for n in rng.integers(1, 9, 4)), rng)
-        value = int(expressions.evaluate(trace.expression)) + int(rng.integers(2))
-        used = expressions.numbers_used(trace.expression)
-        work.setdefault(expressions.render(trace.expression), Problem(used, value))
-    chosen = list(work.items())
+
+def verification(policies: list[TransformersPolicy], samples: int = 500) -> Ratio:
+    """Judge the answers of real samples; sympy judges every hundredth and is scaled up."""
+    work: list[tuple[str, Problem]] = []
+    problems = [p for s in world.SIZES for p in world.problems("held-out", s, 50)]
+    for policy in policies:
+        drawn = policy.sample([prompt(p) for p in problems], samples, evaluation.DECODING, seed=2)
+        for problem, group in zip(problems, drawn, strict=True):
+            texts = [answers.extract_answer(decode(tokens)) for tokens in group.completions]
+            said = [text if isinstance(text, str) else "" for text in texts]
+            work += [(said[i], problem) for i in group.sample_of]
 
     def ours() -> None:
-        for _ in range(passes):
-            for text, problem in chosen:
-                answers.judge(text, problem)
+        answers._read.cache_clear()
+        for text, problem in work:
+            answers.judge(text, problem)
 
     def theirs() -> None:
-        for text, problem in chosen[::50]:
+        for text, problem in work[::100]:
             sympy_correct(text, problem)
 
     return Ratio(
-        f"verify {passes * distinct:,} answers",
-        "sympy parsing",
-        *pairs(ours, theirs, scale=50 * passes),
+        f"verify {len(work):,} sampled answers ({len(set(work)):,} distinct)",
+        "sympy parsing (every hundredth, scaled)",
+        *pairs(ours, theirs, scale=len(work) / len(work[::100])),
         bar=50,
     )
 
@@ -154,21 +163,20 @@ def machine() -> str:
 
 def main() -> None:
     """Measure, print, and write the table to a file if one is named."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--problems", type=int, default=20, help="problems to sample (even)")
-    parser.add_argument("--json", type=Path, help="also write the table to this file")
-    options = parser.parse_args()
+    arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    arguments.add_argument(
+        "--problems", type=int, default=10, help="problems that generate does (even)"
+    )
+    arguments.add_argument("--json", type=Path, help="also write the table to this file")
+    options = arguments.parse_args()
     if options.problems < 2 or options.problems > 2 * world.HELD_OUT_OF_EACH_SIZE:
-        parser.error(f"--problems: 2 to {2 * world.HELD_OUT_OF_EACH_SIZE}, such as 20")
+        arguments.error(f"--problems: 2 to {2 * world.HELD_OUT_OF_EACH_SIZE}, such as 10")
     torch.set_num_threads(1)
     lineage = lineages.load("lab-grpo")
     base, late = (load_policy(lineage.at(s).folder) for s in (lineage.steps[0], lineage.steps[-1]))
-    ratios = [
-        enumeration(),
-        sampling("late checkpoint", late, options.problems, bar=25),
-        sampling("base checkpoint", base, options.problems, bar=8),
-        verification(),
-    ]
+    late_ratio, late_tokens = sampling("late checkpoint", late, options.problems, bar=25)
+    base_ratio, base_tokens = sampling("base checkpoint", base, options.problems, bar=8)
+    ratios = [enumeration(), late_ratio, base_ratio, verification([base, late])]
     table = Table("work", "against", "ours (s)", "theirs (s)", "ratio", "aim", "")
     for r in ratios:
         met = "met" if r.ratio >= r.bar else "missed"
@@ -183,9 +191,11 @@ def main() -> None:
         )
     console = Console()
     console.print(table)
-    console.print(machine())
+    notes = (late_tokens, base_tokens, machine())
+    for note in notes:
+        console.print(note)
     if options.json:
-        found = {"machine": machine(), "ratios": [asdict(r) for r in ratios]}
+        found = {"notes": notes, "ratios": [asdict(r) for r in ratios]}
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from companion.countdown.expressions import Expression, evaluate, numbers_used
 from companion.countdown.parser import Answer, Reason, Rejection, parse_answer
@@ -101,11 +102,11 @@ def judge(text: str, problem: Problem) -> Verdict:
     >>> judge("(3 + 4) * 2 = 15", Problem((2, 3, 4), 14)).reason
     <Reason.CLAIM_DOES_NOT_HOLD: 'claim_does_not_hold'>
     """
-    answer = parse_answer(text)
-    if isinstance(answer, Rejection):
-        return Verdict(answer.reason, answer.detail)
-    value = _value(answer.expression)
-    rejection = _check_numbers(answer, problem) or _check_value(value, answer, problem)
+    read = _read(text)
+    if isinstance(read, Rejection):
+        return Verdict(read.reason, read.detail)
+    answer, value, numbers = read
+    rejection = _check_numbers(numbers, problem) or _check_value(value, answer, problem)
     return Verdict(
         rejection.reason if rejection else None,
         rejection.detail if rejection else "",
@@ -115,16 +116,21 @@ def judge(text: str, problem: Problem) -> Verdict:
     )
 
 
-def _value(expression: Expression) -> Fraction | None:
+@lru_cache(maxsize=16384)  # samples repeat their answers, the more so the narrower the policy
+def _read(text: str) -> tuple[Answer, Fraction | None, tuple[int, ...]] | Rejection:
+    """What a text says whatever the problem: the answer, its value if it has one, its numbers."""
+    answer = parse_answer(text)
+    if isinstance(answer, Rejection):
+        return answer
+    numbers = tuple(sorted(numbers_used(answer.expression)))
     try:
-        return evaluate(expression)
+        return answer, evaluate(answer.expression), numbers
     except ZeroDivisionError:
-        return None
+        return answer, None, numbers
 
 
-def _check_numbers(answer: Answer, problem: Problem) -> Rejection | None:
-    numbers = numbers_used(answer.expression)
-    if sorted(numbers) == sorted(problem.numbers):
+def _check_numbers(numbers: tuple[int, ...], problem: Problem) -> Rejection | None:
+    if numbers == problem.key[0]:
         return None
     used, given = Counter(numbers), Counter(problem.numbers)
     if foreign := used.keys() - given.keys():
