@@ -19,8 +19,8 @@ from companion.parameters import (
 )
 
 LINEAGES = {
-    "lab-grpo": range(0, 301, 25),
-    "lab-random-reward": range(0, 301, 25),
+    "lab-grpo": range(0, 401, 25),
+    "lab-random-reward": (0, 200, 400),
     "short": (0, 50, 100),
 }
 DEFAULTS = parameters_cell(TradeOffParameters)
@@ -77,10 +77,13 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
         ("top_p", 0, "top_p must be more than 0"),
         ("top_p", 1.5, "top_p must be at most 1"),
         ("top_p", "high", "top_p must be a number, for example 0.9"),
-        ("max_tokens", 0, "max_tokens must be at least 1"),
-        ("every", 30, "every must be a multiple of 25, for example 25; got 30"),
+        ("max_tokens", 31, "max_tokens must be at least 32, for example 40; got 31"),
+        ("max_tokens", 58, "max_tokens must be at most 57, for example 40; got 58"),
+        ("problems", 51, "problems must be at most 50, for example 0; got 51"),
+        ("temperature", 0.0009, "temperature must be 0 or at least 0.001, for example 0.7; got 0"),
+        ("every", 30, "every must be a multiple of 25, for example 50; got 30"),
         ("early", -25, "early must be at least 0"),
-        ("early", 300, "early must come before late (300)"),
+        ("early", 400, "early must come before late (400)"),
         ("lineage", 7, "lineage must be text in quotes, for example 'lab-grpo'; got 7"),
         ("lineage", "", "lineage must be a name"),
     ],
@@ -127,10 +130,14 @@ def test_parameters_cannot_be_changed_after_the_check() -> None:
     [
         ({"lineage": "lab-gpro"}, "lineage: there is no lineage 'lab-gpro', did you mean 'lab-gr"),
         ({"control": "none"}, "control: there is no lineage 'none'"),
-        ({"late": 310, "every": 300}, "late: lineage 'lab-grpo' has no checkpoint at step 310"),
-        ({"early": 10, "every": 300}, "early: lineage 'lab-grpo' has no checkpoint at step 10"),
-        ({"control": "short"}, "every: control 'short' has no checkpoint at step 25, the nearest"),
-        ({"control": "short", "every": 100}, "every: control 'short' has no checkpoint at step 2"),
+        ({"late": 410, "every": 400}, "late: lineage 'lab-grpo' has no checkpoint at step 410"),
+        ({"early": 10, "every": 400}, "early: lineage 'lab-grpo' has no checkpoint at step 10"),
+        (
+            {"lineage": "short", "late": 100, "every": 25},
+            "every: lineage 'short' has no checkpoint "
+            "at step 25, the nearest is 0 (steps: 0, 50, 100)",
+        ),
+        ({"control": "short"}, "late: control 'short' has no checkpoint at step 400, the nearest"),
     ],
 )
 def test_a_missing_checkpoint_is_refused(values: dict[str, object], message: str) -> None:
@@ -144,6 +151,18 @@ def test_checkpoints_that_are_there_pass() -> None:
     refuse_absent(
         TradeOffParameters.checked({"control": "short", "late": 100, "every": 50}), LINEAGES
     )
+
+
+def test_the_control_needs_only_the_two_checkpoints_that_are_compared() -> None:
+    parameters = TradeOffParameters.checked({"early": 0, "late": 400, "every": 25})
+    assert parameters.steps_of("lineage") == tuple(range(0, 401, 25))
+    assert parameters.steps_of("control") == (0, 400)
+    refuse_absent(parameters, LINEAGES)
+
+
+@pytest.mark.parametrize("temperature", [0, 0.001, 10])
+def test_greedy_and_every_temperature_that_can_be_computed_are_taken(temperature: float) -> None:
+    assert TradeOffParameters.checked({"temperature": temperature}).temperature == temperature
 
 
 @pytest.mark.parametrize(

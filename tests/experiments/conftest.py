@@ -26,12 +26,12 @@ def made_up() -> Callable[..., Any]:
 
     Each argument replaces some of it: ``parameters``; ``changes`` by (lineage, size, measure),
     each (early, late, low, high); ``crossing`` by size, each (k, gap, low, high); ``survivors``
-    as (problems, early, late, low, high); ``retention`` by kind, each two (value, low, high);
-    ``lost`` as one (chance, solved) a problem.
+    as (problems, early, late, low, high); ``retention`` by (kind, who finds it again), each two
+    (value, low, high); ``lost`` as one (open entrances, chance, solved) a problem.
     """
     import pandas as pd
 
-    from companion.experiments.trade_off import MEASURES, TradeOff
+    from companion.experiments.trade_off import MEASURES, PAPER_COVERAGE, TradeOff
     from companion.parameters import TradeOffParameters
 
     usual = {
@@ -39,12 +39,14 @@ def made_up() -> Callable[..., Any]:
         "coverage": (0.8, 0.4, -0.5, -0.3),
         "family coverage": (0.9, 0.3, -0.7, -0.5),
         "entrance entropy": (2.0, 1.25, -0.9, -0.6),
+        PAPER_COVERAGE: (0.7, 0.35, -0.45, -0.25),
     }
     noise = {
         "pass@1": (0.1, 0.09, -0.03, 0.01),
         "coverage": (0.8, 0.7, -0.2, -0.05),
         "family coverage": (0.9, 0.85, -0.1, -0.01),
         "entrance entropy": (2.0, 1.9, -0.2, -0.05),
+        PAPER_COVERAGE: (0.7, 0.65, -0.1, -0.01),
     }
 
     def change_rows(parameters: Any, given: dict[Any, Any]) -> Any:
@@ -54,7 +56,7 @@ def made_up() -> Callable[..., Any]:
             | {"ratio": late / early if early else math.inf if late else math.nan}
             for name, values in {parameters.lineage: usual, parameters.control: noise}.items()
             for size in ("3", "4", "all")
-            for measure in MEASURES
+            for measure in values
             for early, late, low, high in [given.get((name, size, measure), values[measure])]
         )
 
@@ -63,7 +65,7 @@ def made_up() -> Callable[..., Any]:
             {"lineage": row.lineage, "step": step, "size": row.size, "measure": row.measure}
             | {"kind": kind}
             | interval(value, value - 0.05, value + 0.05)
-            for row in changes.itertuples()
+            for row in changes[changes["measure"].isin(MEASURES)].itertuples()
             for step, value in ((0, row.early), (200, (row.early + row.late) / 2), (400, row.late))
             for kind in ("exact", "sampled")
         )
@@ -86,17 +88,20 @@ def made_up() -> Callable[..., Any]:
         crossing: dict[str, Any] | None = None,
         survivors: tuple[float, ...] = (3, 0.7, 0.5, -0.3, -0.1),
         retention: dict[str, Any] | None = None,
-        lost: list[tuple[float, int]] | None = None,
+        lost: list[tuple[int, float, int]] | None = None,
     ) -> TradeOff:
         p = TradeOffParameters.checked({"samples": 16} | (parameters or {}))
         changed = change_rows(p, changes or {})
         crossed = {"3": (7, -0.2, -0.3, -0.1), "4": (0, 0.1, -0.1, 0.2), "all": (1, -0.1, -0.2, 0)}
         count, before, after, low, high = survivors
         kept = {
-            "exact": ((0.5, 0.4, 0.6), (0.9, 0.8, 0.95)),
-            "sampled": ((0.4, 0.3, 0.5), (1.0, 1.0, 1.0)),
+            ("exact", "late"): ((0.5, 0.4, 0.6), (0.9, 0.8, 0.95)),
+            ("exact", "late control"): ((0.75, 0.7, 0.8), (0.97, 0.9, 1.0)),
+            ("exact", "early once more"): ((0.85, 0.8, 0.9), (0.98, 0.9, 1.0)),
+            ("sampled", "late"): ((0.4, 0.3, 0.5), (1.0, 1.0, 1.0)),
+            ("sampled", "late control"): ((0.7, 0.6, 0.8), (1.0, 1.0, 1.0)),
         }
-        lost = [(0.0, 0), (0.5, 12)] if lost is None else lost
+        lost = [(1, 0.0, 0), (2, 0.5, 12)] if lost is None else lost
         return TradeOff(
             parameters=p,
             problems=pd.DataFrame(
@@ -123,16 +128,18 @@ def made_up() -> Callable[..., Any]:
                     ("early", interval(before, before, before, int(count))),
                     ("late", interval(after, after, after, int(count))),
                     ("change", interval(after - before, low, high, int(count))),
+                    ("late control", interval(0.65, 0.6, 0.7, int(count))),
+                    ("change of the control", interval(0.65 - before, -0.1, 0, int(count))),
                 )
             ),
             retention=pd.DataFrame(
-                {"kind": kind, "what": what} | interval(*values)
-                for kind, pair in (kept | (retention or {})).items()
+                {"kind": kind, "again": again, "what": what} | interval(*values)
+                for (kind, again), pair in (kept | (retention or {})).items()
                 for what, values in zip(("leaf", "problem"), pair, strict=True)
             ),
             lost=pd.DataFrame(
-                [("3 5 7", 26, 1, *one) for one in lost],
-                columns=["numbers", "target", "leaves", "chance", "solved"],
+                [("3 5 7", 26, 2, *one) for one in lost],
+                columns=["numbers", "target", "entrances", "open entrances", "chance", "solved"],
             ),
             claims={},
         )

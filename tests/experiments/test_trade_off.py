@@ -15,13 +15,14 @@ import pytest
 
 from companion import lineages, measures
 from companion.claims import check, load_claims
+from companion.countdown.leaves import leaf
 from companion.countdown.space import space
 from companion.experiments import rollouts as rollouts_module
 from companion.experiments import trade_off, trade_off_text
 from companion.experiments import trade_off_figures as figures
 from companion.experiments.exactly import exact_table, solution_spaces
 from companion.experiments.rollouts import Plan, rollouts
-from companion.experiments.trade_off import ALL, LADDER, MEASURES
+from companion.experiments.trade_off import ALL, LADDER, MEASURES, PAPER_COVERAGE
 from companion.lab import world
 from companion.measures import Bootstrap, Counts, Exact
 from companion.parameters import TradeOffParameters
@@ -75,7 +76,10 @@ def reach(leaves, families=None):
     """What a made-up checkpoint reaches, with its measures at as many samples as it has."""
     families = leaves if families is None else families
     n = leaves.n if isinstance(leaves, Counts) else 16
-    return trade_off._reach(leaves, families, np.zeros(leaves.problems), n)
+    found = trade_off._reach(leaves, families, np.zeros(leaves.problems), n)
+    found.values[PAPER_COVERAGE] = found.values["coverage"]
+    found.values["open entrances"] = 0
+    return found
 
 
 # The stored samples and probabilities, read back for calculations by hand.
@@ -195,18 +199,49 @@ def test_retention_counts_leaves_and_problems_found_again(results, stored):
     early, late = (leaves_seen(stored[step][0]) for step in (0, 400))
     kept = sum(len(early[i] & late[i]) for i in list(early))
     leaves = sum(map(len, early.values()))
-    found = value(results.retention, kind="sampled", what="leaf")
-    assert found == pytest.approx(kept / leaves)
-    problems = len(set(early) & {i for i in late if late[i]}) / len(early)
-    assert value(results.retention, kind="sampled", what="problem") == pytest.approx(problems)
+    found = {
+        what: value(results.retention, kind="sampled", what=what, again="late")
+        for what in ("leaf", "problem")
+    }
+    assert found["leaf"] == pytest.approx(kept / leaves)
+    assert found["problem"] == pytest.approx(len(set(early) & set(late)) / len(early))
 
-    before, after = ([1 - (1 - one.leaf) ** 16 for one in stored[step][1]] for step in (0, 400))
-    again = sum((a * b).sum() for a, b in zip(before, after, strict=True))
-    by_hand = again / sum(a.sum() for a in before)
-    assert value(results.retention, kind="exact", what="leaf") == pytest.approx(by_hand)
-    solved = [[1 - (1 - one.trace.sum()) ** 16 for one in stored[step][1]] for step in (0, 400)]
-    by_hand = sum(a * b for a, b in zip(*solved, strict=True)) / sum(solved[0])
-    assert value(results.retention, kind="exact", what="problem") == pytest.approx(by_hand)
+
+def test_exact_retention_is_the_chance_of_being_found_both_times(results, stored):
+    reached = {
+        step: [1 - (1 - one.leaf) ** 16 for one in exactly] for step, (_, exactly) in stored.items()
+    }
+    solved = {
+        step: [1 - (1 - one.trace.sum()) ** 16 for one in exactly]
+        for step, (_, exactly) in stored.items()
+    }
+    for again, step in (("late", 400), ("early once more", 0)):
+        kept = sum((a * b).sum() for a, b in zip(reached[0], reached[step], strict=True))
+        leaves = value(results.retention, kind="exact", what="leaf", again=again)
+        assert leaves == pytest.approx(kept / sum(a.sum() for a in reached[0]))
+        kept = sum(a * b for a, b in zip(solved[0], solved[step], strict=True))
+        problems = value(results.retention, kind="exact", what="problem", again=again)
+        assert problems == pytest.approx(kept / sum(solved[0]))
+
+
+def test_the_control_stands_beside_survivors_and_retention(results, root):
+    """Where the lineage is its own control, the control's rows are the lineage's."""
+    found = run(root, lineage="lab-random-reward")
+    for kind in ("exact", "sampled"):
+        for what in ("leaf", "problem"):
+            pair = [
+                value(found.retention, kind=kind, what=what, again=f"late{who}")
+                for who in ("", " control")
+            ]
+            assert pair[0] == pair[1]
+        for one, other in (("late", "late control"), ("change", "change of the control")):
+            [row], [control] = (
+                rows(found.survivors, kind=kind, when=when) for when in (one, other)
+            )
+            assert {**row, "when": ""} == {**control, "when": ""}
+    late = rows(results.retention, kind="exact", again="late")
+    assert late != rows(results.retention, kind="exact", again="late control")
+    assert not rows(results.retention, kind="sampled", again="early once more")
 
 
 def test_the_crossing_is_the_first_k_at_which_the_early_one_is_ahead(results, stored):
@@ -225,13 +260,28 @@ def test_the_crossing_is_the_first_k_at_which_the_early_one_is_ahead(results, st
 
 def test_changes_are_late_minus_early_and_late_over_early(results):
     for row in results.changes.to_dict("records"):
-        where = {k: row[k] for k in ("lineage", "size", "measure")} | {"kind": "exact"}
-        early, late = (value(results.curve, step=step, **where) for step in (0, 400))
-        assert (row["early"], row["late"]) == (pytest.approx(early), pytest.approx(late))
-        assert row["value"] == pytest.approx(late - early)
-        assert row["ratio"] == pytest.approx(late / early)
+        if row["measure"] != PAPER_COVERAGE:
+            where = {k: row[k] for k in ("lineage", "size", "measure")} | {"kind": "exact"}
+            early, late = (value(results.curve, step=step, **where) for step in (0, 400))
+            assert (row["early"], row["late"]) == (pytest.approx(early), pytest.approx(late))
+        assert row["value"] == pytest.approx(row["late"] - row["early"])
+        assert row["ratio"] == pytest.approx(row["late"] / row["early"])
         assert row["low"] <= row["value"] <= row["high"]
-    assert len(results.changes) == 2 * 3 * len(MEASURES)
+    assert len(results.changes) == 2 * 3 * (len(MEASURES) + 1)
+
+
+def test_the_papers_leaves_are_told_apart_by_its_own_rule(results, stored):
+    for when, step in (("early", 0), ("late", 400)):
+        shares = []
+        for one in stored[step][1]:
+            chance = defaultdict(float)
+            for trace, p in zip(one.space.traces, one.trace, strict=True):
+                chance[leaf(trace.expression, "paper")] += p
+            assert len(chance) >= len(one.space.leaves)
+            shares.append(np.mean([1 - (1 - p) ** 16 for p in chance.values()]))
+        where = {"lineage": "lab-grpo", "size": ALL, "measure": PAPER_COVERAGE}
+        [row] = rows(results.changes, **where)
+        assert row[when] == pytest.approx(np.mean(shares))
 
 
 def test_pass_at_k_goes_up_the_ladder_as_far_as_there_are_samples(results, stored):
@@ -264,8 +314,8 @@ def test_claims_are_known_finite_and_those_of_the_tables(results):
     assert late.difference == (paired["low"], paired["high"])
     relative = given["tradeoff.grpo.coverage.relative"]
     assert relative.value == pytest.approx(paired["late"] / paired["early"] - 1)
-    leaf = value(results.retention, kind="sampled", what="leaf")
-    assert given["tradeoff.retention.leaf"].value == leaf
+    leaves = value(results.retention, kind="sampled", what="leaf", again="late")
+    assert given["tradeoff.retention.leaf"].value == leaves
     assert len(check(load_claims("trade-off"), results.claims)) == len(known)
 
 
@@ -301,6 +351,9 @@ def test_lost_problems_are_drawn_again_from_the_late_checkpoint(tmp_path):
         mine = again[again["problem"] == (1, 4, 5).index(place)]
         assert row.solved == (mine["leaf"] != measures.MISS).sum()
         assert (row.solved > 0) or row.chance < 1 - 1e-9
+    exactly = solution_spaces(exact_table(store, policy, chosen, decoding), chosen)
+    taken = [int((exactly[i].access > 0).sum()) for i in (1, 4, 5)]
+    assert found["open entrances"].tolist() == taken
 
 
 def test_without_lost_problems_the_table_is_empty_and_has_its_columns(tmp_path):
@@ -310,7 +363,8 @@ def test_without_lost_problems_the_table_is_empty_and_has_its_columns(tmp_path):
     nothing = np.zeros(1, dtype=bool)
     found = trade_off.draw_lost_again(RunStore(tmp_path), chosen[:1], nothing, late, p, decoding)
     assert len(found) == 0
-    assert {"numbers", "target", "leaves", "chance", "solved"} <= set(found.columns)
+    columns = {"numbers", "target", "entrances", "open entrances", "chance", "solved"}
+    assert columns <= set(found.columns)
     assert trade_off.recovered(found) is None
     assert parts(tmp_path) == {}
 
@@ -510,6 +564,7 @@ def test_the_whole_chapter_works(root, shown, changes):
         "control",
         "sizes",
         "changes",
+        "paper_leaves",
         "lost_problems",
         "entrances",
         "crossing",

@@ -105,12 +105,29 @@ def test_a_lineage_that_is_its_own_control_is_not_compared(said, made_up):
 
 
 def test_each_size_has_its_sentence(said, made_up):
-    results = made_up(changes={("lab-grpo", "4", "coverage"): (0.5, 0.45, -0.2, 0.1)})
+    results = made_up(changes={("lab-grpo", "4", "coverage"): (0.5, 0.6, -0.1, 0.2)})
     assert said(text.sizes, results) == [
         "With **3 numbers**, pass@1 rises (0.100 to 0.250) and coverage falls (0.800 to 0.400); "
-        "the control's coverage ends at 0.700.",
+        "the control's coverage ends at 0.700, a change of −0.100, 25% of what the rewarded "
+        "lineage loses.",
         "With **4 numbers**, pass@1 rises (0.100 to 0.250) and coverage does not clearly change "
-        "(0.500 to 0.450); the control's coverage ends at 0.700.",
+        "(0.500 to 0.600); the control's coverage ends at 0.700, a change of −0.100, while the "
+        "rewarded lineage loses none.",
+    ]
+
+
+def test_each_size_of_a_lineage_that_is_its_own_control(said, made_up):
+    results = made_up(parameters={"lineage": "lab-random-reward"})
+    assert said(text.sizes, results)[0] == (
+        "With **3 numbers**, pass@1 does not clearly change (0.100 to 0.090) and coverage falls "
+        "(0.800 to 0.700); the control's coverage ends at 0.700, a change of −0.100."
+    )
+
+
+def test_the_papers_leaves(said, made_up):
+    assert said(text.paper_leaves, made_up()) == [
+        "The paper's rule tells more solutions apart than ours. Under it the exact coverage falls "
+        "from 0.700 to 0.350; the control ends at 0.650."
     ]
 
 
@@ -157,17 +174,20 @@ def test_a_gap_of_one_problem_has_no_interval(said, made_up):
         (
             (3, 0.7, 0.5, -0.3, -0.1),
             "the exact coverage falls, from 0.700 to 0.500, a change of −0.200 (−0.300 to "
-            "−0.100). Forgotten problems alone do not explain the loss.",
+            "−0.100). The control's goes to 0.650 on the same problems. Forgotten problems alone "
+            "do not explain the loss.",
         ),
         (
             (3, 0.7, 0.6, -0.3, 0.1),
             "the exact coverage does not clearly change, from 0.700 to 0.600, a change of −0.100 "
-            "(−0.300 to +0.100). In this run the survivors alone show no clear loss.",
+            "(−0.300 to +0.100). The control's goes to 0.650 on the same problems. In this run "
+            "the survivors alone show no clear loss.",
         ),
         (
             (3, 0.5, 0.7, 0.1, 0.3),
             "the exact coverage rises, from 0.500 to 0.700, a change of +0.200 (+0.100 to "
-            "+0.300). In this run the survivors alone show no clear loss.",
+            "+0.300). The control's goes to 0.650 on the same problems. In this run the survivors "
+            "alone show no clear loss.",
         ),
     ],
 )
@@ -192,19 +212,31 @@ def test_leaves_beside_problems(said, made_up):
         "the early-solved problems it solves 90% (80% to 95%).",
         "In samples: of the early leaves the late checkpoint finds 40% (30% to 50%) again, and of "
         "the early-solved problems it solves 100% (100% to 100%).",
+        "What to compare this with: the early checkpoint itself, drawn a second time, finds 85% "
+        "of its leaves and 98% of its problems again, and the late control 75% and 97%.",
     ]
 
 
 def test_where_nothing_is_found_early_nothing_can_be_found_again(said, made_up):
-    results = made_up(retention={"sampled": (NAN, NAN)})
-    assert said(text.retention, results)[1] == (
-        "In samples: the early checkpoint finds nothing that could be found again."
-    )
+    nothing = "the early checkpoint finds nothing that could be found again."
+    results = made_up(retention={("sampled", "late"): (NAN, NAN)})
+    sentences = said(text.retention, results)
+    assert len(sentences) == 3
+    assert sentences[1] == f"In samples: {nothing}"
+    everywhere = {
+        (kind, who): (NAN, NAN)
+        for kind in ("exact", "sampled")
+        for who in ("late", "late control", "early once more")
+    }
+    assert said(text.retention, made_up(retention=everywhere)) == [
+        f"Exactly: {nothing}",
+        f"In samples: {nothing}",
+    ]
 
 
 def test_shares_of_one_problem_have_no_interval(said, made_up):
     alone = ((0.5, math.nan, math.nan), (1.0, math.nan, math.nan))
-    assert said(text.retention, made_up(retention={"exact": alone}))[0] == (
+    assert said(text.retention, made_up(retention={("exact", "late"): alone}))[0] == (
         "Exactly: of the early leaves the late checkpoint finds 50% again, and of the "
         "early-solved problems it solves 100%."
     )
@@ -214,12 +246,19 @@ def test_lost_problems(said, made_up):
     assert said(text.lost, made_up({"resamples": 2048})) == [
         "2 problems are solved at step 0 and not at step 400. With 2,048 fresh samples of each, 1 "
         "of 2 are solved (50%, 1.3% to 99%). The exact probability is zero for 1 of them: every "
-        "valid trace needs a token that this decoding never draws."
+        "valid trace needs a token that this decoding never draws. On 1 of these the policy still "
+        "takes an entrance of the menu, and strays behind it."
     ]
 
 
+def test_lost_problems_behind_shut_doors(said, made_up):
+    [sentence] = said(text.lost, made_up(lost=[(0, 0.0, 0), (2, 0.0, 0), (0, 0.0, 0)]))
+    assert "The exact probability is zero for 3 of them" in sentence
+    assert "On 1 of these the policy still takes an entrance of the menu" in sentence
+
+
 def test_one_lost_problem_that_was_only_bad_luck(said, made_up):
-    assert said(text.lost, made_up({"resamples": 1}, lost=[(0.5, 1)])) == [
+    assert said(text.lost, made_up({"resamples": 1}, lost=[(2, 0.5, 1)])) == [
         "1 problem is solved at step 0 and not at step 400. With 1 fresh sample of each, 1 of 1 is "
         "solved (100%, 2.5% to 100%). The exact probability is zero for none of them."
     ]
@@ -231,7 +270,7 @@ def test_no_lost_problem(said, table, made_up):
         "No problem is solved early and not late: there is nothing to draw again."
     ]
     assert table(text.lost_problems, results) == [
-        ["numbers", "target", "leaves", "chance", "solved"]
+        ["numbers", "target", "entrances", "open entrances", "chance", "solved"]
     ]
 
 
@@ -240,9 +279,9 @@ def test_no_lost_problem(said, table, made_up):
 
 def test_lost_problems_are_listed(table, made_up):
     assert table(text.lost_problems, made_up()) == [
-        ["numbers", "target", "leaves", "chance", "solved"],
-        ["3 5 7", "26", "1", "0", "0"],
-        ["3 5 7", "26", "1", "0.500", "12"],
+        ["numbers", "target", "entrances", "open entrances", "chance", "solved"],
+        ["3 5 7", "26", "2", "1", "0", "0"],
+        ["3 5 7", "26", "2", "2", "0.500", "12"],
     ]
 
 
@@ -251,7 +290,7 @@ def test_the_table_of_changes_has_every_measure_of_both_lineages(table, made_up)
     assert header == [
         "lineage", "size", "measure", "early", "late", "change", "low", "high", "ratio"
     ]  # fmt: skip
-    assert len(rows) == 2 * 3 * 4
+    assert len(rows) == 2 * 3 * 5
     assert ["lab-grpo", "3", "coverage", "0.800", "0.400", "−0.400", "−0.500", "−0.300",
             "0.500"] in rows  # fmt: skip
 

@@ -66,7 +66,8 @@ def test_every_sample_is_the_one_drawn_alone(model, decoding, end_tokens, most_r
         for i, distinct in enumerate(samples.sample_of):
             alone = one_by_one(model, prompt, first + i, decoding, 5, end_tokens)
             assert samples.completions[distinct] == alone[0]
-            assert samples.log_probabilities[distinct] == pytest.approx(alone[1], abs=1e-5)
+            # Batches of other shapes round single precision otherwise, by processor.
+            assert samples.log_probabilities[distinct] == pytest.approx(alone[1], abs=1e-4)
             assert samples.finished[distinct] == alone[2]
             finished.add(alone[2])
             lengths.add(len(alone[0]))

@@ -16,13 +16,13 @@ from companion.training.pretrain import PretrainRecipe
 from companion.training.rl import GrpoRecipe, save_weights
 
 SHIPPED_BASE = lineages.load("lab-grpo").at(0)
-TINY = GrpoRecipe(steps=25, problems_per_step=2, group_size=8)
+TINY = GrpoRecipe(steps=5, problems_per_step=2, group_size=16)
 RECIPE = LabRecipe(
     base=PretrainRecipe(steps=1, traces_per_size=2, pool=4),
     rewarded=TINY,
     control=replace(TINY, reward="random"),
-    spacing=25,
-    control_spacing=25,
+    spacing=5,
+    control_spacing=5,
 )
 
 
@@ -34,10 +34,15 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.fixture(autouse=True)
-def few_problems(monkeypatch):
-    """Checkpoints are measured on three problems of each size."""
-    monkeypatch.setitem(evaluation.PROBLEMS, "held-out", 3)
+@pytest.fixture
+def small(monkeypatch):
+    make_small(monkeypatch)
+
+
+def make_small(patch):
+    """Checkpoints are measured on three problems of each size, and may be five steps apart."""
+    patch.setitem(evaluation.PROBLEMS, "held-out", 3)
+    patch.setattr(lab, "SAVE_EVERY", 5)
 
 
 def finished_base(recipe, folder):
@@ -53,12 +58,12 @@ def finished_base(recipe, folder):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A laboratory of 25 steps: its folders, its manifest and every report."""
+    """A laboratory of five steps: its folders, its manifest and every report."""
     folder = tmp_path_factory.mktemp("lab")
     finished_base(RECIPE.base, folder / "work" / BASE)
     reports = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(evaluation.PROBLEMS, "held-out", 3)
+        make_small(patch)
         made = train_lab(
             RECIPE, folder / "work", folder / "lab", lambda *report: reports.append(report)
         )
@@ -72,12 +77,12 @@ def checkpoints(made):
 # A whole laboratory.
 
 
-def test_every_checkpoint_is_written_verifies_and_loads(trained, monkeypatch):
+def test_every_checkpoint_is_written_verifies_and_loads(trained, small, monkeypatch):
     folder, made, _ = trained
     monkeypatch.setattr(lineages, "LAB", folder / "lab")
     lineages.manifest.cache_clear()
     assert lineages.manifest() == made
-    assert lineages.steps() == {BASE: (0,), CONTROL: (0, 25), GRPO: (0, 25)}
+    assert lineages.steps() == {BASE: (0,), CONTROL: (0, 5), GRPO: (0, 5)}
     for name in lineages.names():
         for checkpoint in lineages.load(name).checkpoints:
             checkpoint.verify()
@@ -89,7 +94,7 @@ def test_every_checkpoint_is_written_verifies_and_loads(trained, monkeypatch):
 def test_the_checkpoint_is_the_trained_model_in_half_precision(trained):
     folder, made, _ = trained
     for name in (GRPO, CONTROL):
-        weights = lab.trained(folder / "work" / name, 25).state_dict()
+        weights = lab.trained(folder / "work" / name, 5).state_dict()
         written = load_policy(folder / "lab" / made.lineages[name].checkpoints[1].folder).model
         for key, value in written.state_dict().items():
             assert torch.equal(value, weights[key].half().float()), key
@@ -108,7 +113,7 @@ def test_the_manifest_records_recipe_and_time(trained):
     assert made.lineages[CONTROL].recipe["reward"] == "random"
     for name in (GRPO, CONTROL):
         log = state.read_log(folder / "work" / name)
-        assert [line["step"] for line in log] == list(range(1, 26))
+        assert [line["step"] for line in log] == list(range(1, 6))
         spent = sum(line["seconds"] for line in log)
         assert made.lineages[name].seconds == pytest.approx(spent, abs=0.05)
 
@@ -116,10 +121,10 @@ def test_the_manifest_records_recipe_and_time(trained):
 def test_every_step_of_both_runs_is_reported(trained):
     _, _, reports = trained
     for name in (GRPO, CONTROL):
-        assert [r for r in reports if r[0] == name] == [(name, i, 25) for i in range(1, 26)]
+        assert [r for r in reports if r[0] == name] == [(name, i, 5) for i in range(1, 6)]
 
 
-def test_a_second_call_trains_nothing_and_gives_the_same(trained):
+def test_a_second_call_trains_nothing_and_gives_the_same(trained, small):
     """Even where the checkpoints have been removed: they are made of the finished runs."""
     folder, made, _ = trained
     first = (folder / "lab" / MANIFEST).read_bytes()
@@ -137,7 +142,7 @@ def test_a_second_call_trains_nothing_and_gives_the_same(trained):
         assert file_hash(folder / "lab" / checkpoint.folder / WEIGHTS) == checkpoint.sha256
 
 
-def test_a_run_of_other_settings_is_refused(trained):
+def test_a_run_of_other_settings_is_refused(trained, small):
     folder, _, _ = trained
     other = replace(RECIPE, base=replace(RECIPE.base, learning_rate=1.0))
     with pytest.raises(state.TrainingStateError, match="was written under other settings"):
@@ -216,7 +221,7 @@ def test_equal_manifests_have_no_difference(trained):
     assert lab.differences(lineages.manifest(), lineages.manifest()) == []
 
 
-def test_a_changed_weight_is_a_difference(trained, tmp_path):
+def test_a_changed_weight_is_a_difference(trained, small, tmp_path):
     folder, made, _ = trained
     record = made.lineages[GRPO]
     policy = load_policy(folder / "lab" / record.checkpoints[1].folder)
@@ -235,7 +240,7 @@ def test_a_changed_weight_is_a_difference(trained, tmp_path):
     old = record.checkpoints[1].measured
     gap = max(abs(later.measured[s][m] - old[s][m]) for s in old for m in old[s])
     assert lab.differences(other, made) == [
-        f"{GRPO} step 25: other weights; largest change of a measure {gap:.3f}"
+        f"{GRPO} step 5: other weights; largest change of a measure {gap:.3f}"
     ]
 
 
@@ -246,9 +251,9 @@ def test_what_was_not_trained_is_a_difference(trained):
     )
     other = Manifest(lineages={BASE: made.lineages[BASE], GRPO: short})
     assert lab.differences(other, made) == [
-        f"{GRPO} step 25 was not trained",
+        f"{GRPO} step 5 was not trained",
         f"{CONTROL} step 0 was not trained",
-        f"{CONTROL} step 25 was not trained",
+        f"{CONTROL} step 5 was not trained",
     ]
 
 

@@ -4,11 +4,11 @@
 >>> judge_completion("so it is <answer> (3 + 4) × 2 </answer>", problem).correct
 True
 >>> [render(solution) for solution in solve(problem)]
-['2 * ( 3 + 4 )', '2 + ( 3 * 4 )']
+['2 + ( 3 * 4 )', '2 * ( 3 + 4 )']
 >>> [f"{first}: {len(traces)} traces" for first, traces in menu(problem).items()]
 ['3 *: 2 traces', '3 +: 2 traces', '4 *: 2 traces', '4 +: 2 traces']
 >>> print(valid_traces(problem)[0])
-3 + 4 = 7 , 2 * 7 = 14 , <answer> 2 * ( 3 + 4 ) </answer>
+3 * 4 = 12 , 2 + 12 = 14 , <answer> 2 + ( 3 * 4 ) </answer>
 
 Each name has its own module: answers are read and judged in ``parser`` and ``answers``, solutions
 listed in ``solver``, told apart in ``leaves``, written out line by line in ``traces``, and filed by

@@ -88,10 +88,11 @@ def sizes(results: TradeOff) -> None:
     """The same for each size of problem."""
     p = results.parameters
     for size in sorted(set(results.problems["size"])):
-        rows = _changes(results, p.lineage, size)
+        rows, other = (_changes(results, name, size) for name in (p.lineage, p.control))
         say(
             "With **{size} numbers**, pass@1 {gain} ({p0} to {p1}) and coverage {loss} "
-            "({c0} to {c1}); the control's coverage ends at {control}{share}.",
+            "({c0} to {c1}); the control's coverage ends at {control}, a change of "
+            "{noise:change}{share}.",
             size=size,
             gain=direction(rows["pass@1"]),
             p0=float(rows["pass@1"]["early"]),
@@ -99,8 +100,9 @@ def sizes(results: TradeOff) -> None:
             loss=direction(rows["coverage"]),
             c0=float(rows["coverage"]["early"]),
             c1=float(rows["coverage"]["late"]),
-            control=float(_changes(results, p.control, size)["coverage"]["late"]),
-            share=_share_of_loss(rows, _changes(results, p.control, size)),
+            control=float(other["coverage"]["late"]),
+            noise=float(other["coverage"]["value"]),
+            share="" if p.lineage == p.control else _share_of_loss(rows, other),
         )
 
 
@@ -306,5 +308,4 @@ def _share_of_loss(mine: dict[str, Row], control: dict[str, Row]) -> str:
 
 
 def _changes(results: TradeOff, lineage: str, size: str) -> dict[str, Row]:
-    rows = rows_by("measure", results.changes.query("lineage == @lineage and size == @size"))
-    return rows
+    return rows_by("measure", results.changes.query("lineage == @lineage and size == @size"))
