@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from companion.chapters import Chapter
 from companion.cli import OneLineErrors, app
 from companion.parameters import ParameterError, TradeOffParameters
 
@@ -62,6 +64,56 @@ def test_only_exceptions_of_the_package_lose_their_stack() -> None:
     result = CliRunner().invoke(commands, ["explained"])
     assert (result.exit_code, result.stderr) == (2, "error: samples [is] wrong\n")
     assert isinstance(CliRunner().invoke(commands, ["bug"]).exception, KeyError)
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path,
+    small_project: Callable[..., Path],
+    small_chapter: Chapter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """A project whose only chapter takes seconds, as the command line sees it."""
+    monkeypatch.setattr("companion.cli.CHAPTERS", (small_chapter,))
+    return small_project(tmp_path, "print(parameters.samples)")
+
+
+def test_a_chapter_that_is_up_to_date_is_left_out_on_request(
+    project: Path, small_chapter: Chapter
+) -> None:
+    stale = ("run", "--all", "--stale", "--project", str(project), "--profile")
+    executed = small_chapter.executed(project)
+    code, text, _ = companion(*stale, "smoke")
+    assert (code, text) == (0, f"small: {executed}\n")
+    first = executed.read_bytes()
+    assert companion(*stale, "smoke") == (0, "small: up to date\n", "")
+    assert executed.read_bytes() == first
+    # In another profile it is another page.
+    code, text, _ = companion(*stale, "lab")
+    assert (code, text) == (0, f"small: {executed}\n")
+    assert executed.read_bytes() != first
+
+
+def test_a_chapter_whose_notebook_changed_is_run_again(
+    project: Path, small_chapter: Chapter
+) -> None:
+    again = ("run", "--all", "--stale", "--project", str(project), "--profile", "smoke")
+    assert companion(*again)[0] == 0
+    notebook = small_chapter.notebook(project)
+    text = notebook.read_text(encoding="utf-8")
+    notebook.write_text(text.replace("parameters.samples)", "'no samples')"), encoding="utf-8")
+    assert companion(*again)[1] == f"small: {small_chapter.executed(project)}\n"
+    assert "no samples" in small_chapter.executed(project).read_text(encoding="utf-8")
+
+
+def test_a_chapter_that_fails_fails_the_command(project: Path, small_chapter: Chapter) -> None:
+    notebook = small_chapter.notebook(project)
+    text = notebook.read_text(encoding="utf-8")
+    notebook.write_text(text.replace("parameters.samples)", "1 / 0)"), encoding="utf-8")
+    code, text, _ = companion("run", "--all", "--project", str(project), "--profile", "smoke")
+    assert code == 1
+    assert "small: chapter small: cell [4] raised ZeroDivisionError: division by zero" in text
+    assert not small_chapter.executed(project).exists()
 
 
 def test_list_shows_every_parameter_profile_and_lineage() -> None:

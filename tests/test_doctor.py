@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from companion import doctor, lineages
+from companion import doctor, lineages, profiles
+from companion.chapters import CHAPTERS
 from companion.cli import app
 from companion.doctor import Finding
 
@@ -76,6 +77,22 @@ def test_a_damaged_manifest_is_a_fault(lab: Path) -> None:
     [finding] = doctor.checkpoints()
     assert not finding.good
     assert "manifest.json is damaged" in finding.found
+
+
+def test_a_chapter_that_was_not_run_here_has_its_expected_time(tmp_path: Path) -> None:
+    for name in ("_config.yml", "_toc.yml"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    (tmp_path / "notebooks").mkdir()
+    found = {finding.what: finding.found for finding in doctor.times(tmp_path)}
+    expected = doctor.REFERENCE_SECONDS["trade-off", "lab"]
+    assert found["trade-off in lab"] == (
+        f"not timed here yet; a first execution takes about {expected} s"
+    )
+
+
+def test_every_chapter_has_an_expected_time_in_every_profile() -> None:
+    wanted = {(chapter.name, profile) for chapter in CHAPTERS for profile in profiles.names()}
+    assert doctor.REFERENCE_SECONDS.keys() == wanted
 
 
 def test_outside_the_project_is_a_fault(tmp_path: Path) -> None:

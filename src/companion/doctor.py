@@ -15,6 +15,11 @@ from companion.chapters import CHAPTERS, EXECUTED, ChapterError, find_project
 from companion.freshness import last_seconds
 from companion.runs import RunStoreError, default_root
 
+REFERENCE_SECONDS = {  # (chapter, profile) -> a first execution on one core of an AMD EPYC (Zen 3)
+    ("trade-off", "lab"): 70,
+    ("trade-off", "smoke"): 25,
+}
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -100,7 +105,7 @@ def writable(what: str, folder: Path) -> Finding:
 
 
 def times(start: Path) -> Iterator[Finding]:
-    """How long each chapter took here, in each profile that it was last run in."""
+    """How long each chapter took here in each profile, or takes on the machine of reference."""
     try:
         project = find_project(start)
     except ChapterError:
@@ -108,5 +113,7 @@ def times(start: Path) -> Iterator[Finding]:
     for chapter in CHAPTERS:
         for profile in profiles.names():
             seconds = last_seconds(chapter, project, profile)
-            took = f"{seconds:.0f} s" if seconds else "not timed here yet"
+            expected = REFERENCE_SECONDS.get((chapter.name, profile))
+            first = f"; a first execution takes about {expected} s" if expected else ""
+            took = f"{seconds:.0f} s" if seconds else f"not timed here yet{first}"
             yield Finding(f"{chapter.name} in {profile}", took)
